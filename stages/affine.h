@@ -38,11 +38,11 @@ _Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 
                        (2 * AFFINE_DESCRIBE_RADIUS + 1) * (2 * AFFINE_DESCRIBE_RADIUS + 1),
                "the radius follows from the descriptor's window");
 #endif
-#define AFFINE_DISTANCE (0.125f * AFFINE_DISTANCE_EIGHTHS) /* sampling distance of a patch, in sigma: 0.625 */
-#define AFFINE_WINDOW   3.0f    /* standard deviation of the Gaussian that weighs the moments, in units of the frame */
-#define AFFINE_REACH    2.5f    /* radius of that Gaussian's window, in standard deviations */
-#define AFFINE_ROUND    1.0404f /* converged: the squared axes of the moments differ by less than 2 % in length */
-#define AFFINE_LONGEST  25.0f   /* the square of the maximum quotient of the axes: 5 */
+#define AFFINE_DISTANCE          (0.125f * AFFINE_DISTANCE_EIGHTHS) /* sampling distance of a patch, in sigma: 0.625 */
+#define AFFINE_WINDOW            3.0f /* standard deviation of the Gaussian that weighs the moments, in units of the frame */
+#define AFFINE_WINDOW_DEVIATIONS 2.5f    /* radius of that Gaussian's window, in standard deviations */
+#define AFFINE_ROUND             1.0404f /* converged: the squared axes of the moments differ by less than 2 % in length */
+#define AFFINE_LONGEST           25.0f /* the square of the maximum quotient of the axes: 5 */
 /* log2 of the weight at the centre of the window. A weight multiplies a product of two differences, each at most 1. The
  * weights of a window (at most 2 pi 9 5 2^2 samples) sum to less than 2^10.5 times the central weight, so the moments
  * stay below 2^31. */
@@ -105,12 +105,13 @@ HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const af
   w.cy = hs_floor_int(y + 0.5f);
   w.x = (float)w.cx - x;
   w.y = (float)w.cy - y;
-  const float fall = (-0.5f * LOG2_E_FLOAT) * (AFFINE_REACH * AFFINE_REACH), per_xx = 1.0f / w.xx;
+  const float fall = (-0.5f * LOG2_E_FLOAT) * (AFFINE_WINDOW_DEVIATIONS * AFFINE_WINDOW_DEVIATIONS),
+              per_xx = 1.0f / w.xx;
   w.lowest = AFFINE_WEIGHT_LOG2 + fall;
   w.shear = (-0.5f * w.xy) * per_xx;
   w.widest = fall * per_xx;
   w.taper = (p * q) * -(per_xx * per_xx);
-  const float high = AFFINE_REACH * hs_sqrtf(hs_fmaf(longer * longer, ss, (shorter * shorter) * cc));
+  const float high = AFFINE_WINDOW_DEVIATIONS * hs_sqrtf(hs_fmaf(longer * longer, ss, (shorter * shorter) * cc));
   w.rows = hs_floor_int(high * w.per_step) + 1;
   return w;
 }
@@ -125,11 +126,11 @@ typedef struct affine_row {
 HS_INLINE affine_row affine_row_of(const affine_window *w, float dy) {
   affine_row r;
   const float square = dy * dy, middle = hs_fmaf(w->shear, dy, -w->x), wide = hs_fmaf(w->taper, square, w->widest);
-  const float reach = wide > 0.0f ? hs_sqrtf(wide) : 0.0f;
+  const float half_width = wide > 0.0f ? hs_sqrtf(wide) : 0.0f;
   r.slope = w->xy * dy;
   r.level = hs_fmaf(w->yy, square, AFFINE_WEIGHT_LOG2);
-  r.first = hs_floor_int((middle - reach) * w->per_step);
-  r.last = hs_floor_int((middle + reach) * w->per_step) + 1;
+  r.first = hs_floor_int((middle - half_width) * w->per_step);
+  r.last = hs_floor_int((middle + half_width) * w->per_step) + 1;
   return r;
 }
 
@@ -257,11 +258,11 @@ HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float l
 /* Sets the rows of the orientation's disc, one sample wider on each side. False: OpenCV's square window reads all
  * samples of the patch. */
 HS_INLINE bool orient_rows(author_rule rule, patch_rows *rows) {
-  const float reach = ORIENT_WINDOW_RADIUS / AFFINE_DISTANCE + 1.0f;
+  const float half_width = ORIENT_WINDOW_RADIUS / AFFINE_DISTANCE + 1.0f;
   if (rule == RULE_OPENCV) return false;
   for (int32_t j = 0; j < AFFINE_ORIENT_SIDE; j++) {
     const int32_t row = j - AFFINE_ORIENT_SIDE / 2;
-    const float dy = (float)row, square = reach * reach - dy * dy;
+    const float dy = (float)row, square = half_width * half_width - dy * dy;
     const float half = square > 0.0f ? hs_sqrtf(square) : 0.0f;
     patch_rows_set(rows, AFFINE_ORIENT_SIDE, j, -half, half);
   }
@@ -285,12 +286,12 @@ HS_INLINE patch_rows describe_rows(float angle) {
   s = patch_slope_away_from_zero(s);
   c = patch_slope_away_from_zero(c);
   /* the square has |dx c + dy s| < half and |dy c - dx s| < half */
-  const float slope = -s / c, reach = half / hs_fabsf(c), other_slope = c / s, other_reach = half / hs_fabsf(s);
+  const float slope = -s / c, half_width = half / hs_fabsf(c), other_slope = c / s, other_half = half / hs_fabsf(s);
   for (int32_t j = 0; j < AFFINE_DESCRIBE_SIDE; j++) {
     const int32_t row = j - AFFINE_DESCRIBE_SIDE / 2;
     const float dy = (float)row, middle = slope * dy, other = other_slope * dy;
-    const float low = middle - reach, other_low = other - other_reach;
-    const float high = middle + reach, other_high = other + other_reach;
+    const float low = middle - half_width, other_low = other - other_half;
+    const float high = middle + half_width, other_high = other + other_half;
     patch_rows_set(&rows, AFFINE_DESCRIBE_SIDE, j, low > other_low ? low : other_low,
                    high < other_high ? high : other_high);
   }

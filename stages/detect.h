@@ -16,11 +16,11 @@ typedef struct escaped_candidate {
   int32_t step; /* number of the next Newton evaluation, for refine_judge */
 } escaped_candidate;
 
-/* Detection in a part of one octave. Candidates come from `search`. Each is followed while it stays in `reach`: the
+/* Detection in a part of one octave. Candidates come from `search`. Each is followed while it stays in `follow`: the
  * region around whose samples the levels are in memory, as far as fits and the last level's filter read them. */
 typedef struct detect_part {
-  plane_region search, reach;
-  /* not null: nothing is searched, and only this candidate is followed; it is inside `reach` */
+  plane_region search, follow;
+  /* not null: nothing is searched, and only this candidate is followed; it is inside `follow` */
   const escaped_candidate *seed;
   escaped_candidate *escaped; /* receives escaped candidates, in any order */
   uint32_t escaped_capacity;
@@ -42,7 +42,7 @@ typedef struct detect_args {
   keypoint_list keypoints;
   uint64_t *candidates; /* not null: receives the number of extrema */
   /* null: all samples of all octaves. Not null: only this part, of exactly one octave, and `work` is sized for
-   * `reach` */
+   * `follow` */
   const detect_part *part;
 } detect_args;
 
@@ -65,7 +65,7 @@ typedef struct octave_args {
   /* Progress function, or null. Called on the caller's thread, after each of its strips and at the end, with the number
    * of samples of a level that were finished since the last call; between separate stages that replace the pass, with
    * 0. If it returns false, the octave ends early with STAGE_CANCELLED. */
-  bool (*tell)(void *owner, uint64_t samples);
+  bool (*report)(void *owner, uint64_t samples);
   void *owner;
 } octave_args;
 

@@ -55,11 +55,12 @@ typedef struct stage_ops {
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
-  /* A further function of STAGE_DESCRIBE: computes the moments of gradients. ahead: samples to prefetch meanwhile. */
-  affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_prefetch *ahead);
+  /* A further function of STAGE_DESCRIBE: computes the moments of gradients. prefetch: samples to prefetch meanwhile.
+   */
+  affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_prefetch *prefetch);
   /* Samples a patch of side x side samples into rows of `stride` floats. read: the samples to write; null: all. */
   void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
-                       float *out, struct window_prefetch *ahead);
+                       float *out, struct window_prefetch *prefetch);
   /* Returns the floats that base_args.work and blur_args.work must hold, for planes of this size and filters up to
      radius_max. Null: a plane of this size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);

@@ -68,7 +68,7 @@ HS_INLINE int32_t orient_radius(float sigma, author_rule rule) {
 HS_INLINE orient_window orient_window_of(float x, float y, float sigma, int32_t column, int32_t row, author_rule rule) {
   orient_window w;
   const float a = ORIENT_WINDOW_SIGMA * sigma;
-  const float reach = ORIENT_WINDOW_RADIUS * sigma;
+  const float radius = ORIENT_WINDOW_RADIUS * sigma;
   w.radius = orient_radius(sigma, rule);
   w.falloff = (0.5f * LOG2_E_FLOAT) / (a * a);
   w.margin = rule == RULE_VLFEAT ? 0 : 1;
@@ -84,7 +84,7 @@ HS_INLINE orient_window orient_window_of(float x, float y, float sigma, int32_t 
   w.cy = hs_floor_int(y + 0.5f);
   w.x = x;
   w.y = y;
-  w.limit = rule == RULE_VLFEAT ? (float)w.radius * (float)w.radius + 0.6f : reach * reach;
+  w.limit = rule == RULE_VLFEAT ? (float)w.radius * (float)w.radius + 0.6f : radius * radius;
   return w;
 }
 

@@ -38,8 +38,8 @@ HS_INLINE float dog_at(const octave_view *o, int32_t level, int32_t x, int32_t y
 enum { REFINE_STEPS = 5 };
 /* An extremum that has not settled after REFINE_STEPS evaluations is kept if every |offset| is below this
  * (METHOD.md, section 5). */
-#define REFINE_REACH        1.0f
-#define REFINE_REACH_VLFEAT 1.5f
+#define REFINE_OFFSET_MAX        1.0f
+#define REFINE_OFFSET_MAX_VLFEAT 1.5f
 /* A Newton step on the interpolant is taken if each of its components is below this. */
 #define REFINE_AGAIN 0.5f
 
@@ -191,8 +191,8 @@ HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, co
 /* Whether the quadratic fitted at the final sample is a keypoint: position, contrast, edge. */
 HS_INLINE bool refine_accept(const octave_view *o, const sift_params *p, const quadratic *q, int32_t level, int32_t x,
                              int32_t y) {
-  const float reach = p->refine_rule == RULE_VLFEAT ? REFINE_REACH_VLFEAT : REFINE_REACH;
-  if (!(hs_fabsf(q->dx) < reach && hs_fabsf(q->dy) < reach && hs_fabsf(q->ds) < reach)) return false;
+  const float limit = p->refine_rule == RULE_VLFEAT ? REFINE_OFFSET_MAX_VLFEAT : REFINE_OFFSET_MAX;
+  if (!(hs_fabsf(q->dx) < limit && hs_fabsf(q->dy) < limit && hs_fabsf(q->ds) < limit)) return false;
   if (p->refine_rule == RULE_VLFEAT) {
     const float fx = (float)x + q->dx, fy = (float)y + q->dy, fs = (float)level + q->ds;
     if (!(fx >= 0.0f && fx <= (float)(o->width - 1) && fy >= 0.0f && fy <= (float)(o->height - 1))) return false;
@@ -241,13 +241,13 @@ HS_INLINE bool refine_follow(const octave_view *o, const sift_params *p, int32_t
   return false;
 }
 
-/* Works like refine_follow, but starts with evaluation *step, and continues only while the samples are in `reach`.
- * REFINE_MOVED: (level, x, y) is outside `reach`, and *step is the number of the evaluation to make there. */
-HS_INLINE refine_step refine_follow_in(const octave_view *o, const sift_params *p, const plane_region *reach,
+/* Works like refine_follow, but starts with evaluation *step, and continues only while the samples are in `follow`.
+ * REFINE_MOVED: (level, x, y) is outside `follow`, and *step is the number of the evaluation to make there. */
+HS_INLINE refine_step refine_follow_in(const octave_view *o, const sift_params *p, const plane_region *follow,
                                        int32_t *step, int32_t *level, int32_t *x, int32_t *y) {
   quadratic q;
   for (; *step < REFINE_STEPS; ++*step) {
-    if (*x < reach->x0 || *x >= reach->x1 || *y < reach->y0 || *y >= reach->y1) return REFINE_MOVED;
+    if (*x < follow->x0 || *x >= follow->x1 || *y < follow->y0 || *y >= follow->y1) return REFINE_MOVED;
     if (!quadratic_fit(o, *level, *x, *y, p->refine_rule, &q)) return REFINE_LOST;
     const refine_step outcome = refine_judge(o, p, &q, *step, level, x, y);
     if (outcome != REFINE_MOVED) return outcome;
@@ -312,7 +312,8 @@ HS_INLINE void refine_again(const octave_view *o, int32_t level, int32_t x, int3
   if (!quadratic_solve(&n, 0.0f)) return;
   if (!(hs_fabsf(n.dx) < REFINE_AGAIN && hs_fabsf(n.dy) < REFINE_AGAIN && hs_fabsf(n.ds) < REFINE_AGAIN)) return;
   const float dx = q->dx + n.dx, dy = q->dy + n.dy, ds = q->ds + n.ds;
-  if (!(hs_fabsf(dx) < REFINE_REACH && hs_fabsf(dy) < REFINE_REACH && hs_fabsf(ds) < REFINE_REACH)) return;
+  if (!(hs_fabsf(dx) < REFINE_OFFSET_MAX && hs_fabsf(dy) < REFINE_OFFSET_MAX && hs_fabsf(ds) < REFINE_OFFSET_MAX))
+    return;
   q->dx = dx;
   q->dy = dy;
   q->ds = ds;

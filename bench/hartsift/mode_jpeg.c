@@ -37,7 +37,7 @@ static bool read_file(const char *name, picture *p) {
   return read;
 }
 
-static bool make_room(picture *p) {
+static bool make_memory(picture *p) {
   const size_t room = jpeg_pack_bytes(&p->stream, p->size);
   bool made = room > 0 && device_alloc_pinned(&p->packed, &p->mapped, room) == STAGE_OK &&
               jpeg_pack(p->bytes, p->size, &p->stream, p->packed, room, &p->shape) &&
@@ -124,7 +124,7 @@ static void bench(const char *name, int repeats, const cuda_stream *streams) {
   picture *p = calloc(1, sizeof *p);
   if (!p) return;
   printf("| %s | ", bench_base_name(name));
-  if (!read_file(name, p) || !jpeg_stream_open(p->bytes, p->size, &p->stream) || !make_room(p)) {
+  if (!read_file(name, p) || !jpeg_stream_open(p->bytes, p->size, &p->stream) || !make_memory(p)) {
     printf("not taken |\n");
   } else {
     const int compared = compare(p, streams[0]);

@@ -66,7 +66,7 @@ def arc():
         yield rotation_towards(centre, (-0.2 - 0.4 * t, 0.1, 5.0), 0.12 * numpy.cos(4 * t)), centre
 
 
-def make_room(data, folder, cameras=None, seed=7):
+def make_memory(data, folder, cameras=None, seed=7):
     """Writes the views of `cameras` (rotations and centres; the arc if None), poses.txt and intrinsics.txt."""
     folder.mkdir(parents=True, exist_ok=True)
     rectangles, random, rows = walls(data), numpy.random.default_rng(seed), ["# image, then cam_from_world [R|t] row by row"]
@@ -81,4 +81,4 @@ def make_room(data, folder, cameras=None, seed=7):
 
 
 if __name__ == "__main__":
-    make_room(*map(pathlib.Path, sys.argv[1:3]))
+    make_memory(*map(pathlib.Path, sys.argv[1:3]))

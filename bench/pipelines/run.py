@@ -53,7 +53,7 @@ def default_folders(settings, work):
     places = [os.environ["HARTSIFT_SCENES"]] if "HARTSIFT_SCENES" in os.environ else [data / "sfm", data / "slam" / "desk"]
     folders = [folder for place in map(pathlib.Path, places) if place.is_dir() for folder in scene_folders(place)]
     if "HARTSIFT_SCENES" not in os.environ and (data / "stitching").is_dir():
-        room_scene.make_room(data, work / "room")
+        room_scene.make_memory(data, work / "room")
         folders.append(work / "room")
     program = settings.hartsift.parent / "bench" / "make_collection"
     if program.exists() and "courtyard" not in [folder.name for folder in folders]:

@@ -101,9 +101,9 @@ static void convolve_unit(void *argument, int32_t unit, int32_t worker) {
   outputs_at_end(job, &row, inner_end, end);
 }
 
-void prim_convolve(prim_place place, const prim_convolve_args *args) {
+void prim_convolve(prim_backend backend, const prim_convolve_args *args) {
   const prim_view *s = &args->signal;
-  const prim_place here = prim_place_for(place, s->width * s->height * prim_element_bytes(s->type), PRIM_WORK);
+  const prim_backend here = prim_backend_for(backend, s->width * s->height * prim_element_bytes(s->type), PRIM_WORK);
   convolve_job job = {.ops = here.ops, .args = args};
   job.units_a_row = (s->width - 1) / UNIT_OUTPUTS + 1;
   /* Unit numbers are int32_t, so each run of the queue has a limited number of rows. */

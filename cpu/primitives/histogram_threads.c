@@ -96,7 +96,7 @@ static size_t cut(histogram_job *job, size_t pixels) {
 }
 
 /* Finds the start and size of a unit. */
-static void place_of(const histogram_job *job, size_t unit, size_t *x, size_t *y, prim_view *part) {
+static void part_of(const histogram_job *job, size_t unit, size_t *x, size_t *y, prim_view *part) {
   *x = unit % job->units_a_row * job->unit_columns;
   *y = unit / job->units_a_row * job->unit_rows;
   const size_t right = job->picture.width - *x, below = job->picture.height - *y;
@@ -111,7 +111,7 @@ static void count_unit(void *argument, int32_t unit, int32_t worker) {
   prim_view part, mask = job->mask;
   size_t x, y;
   (void)worker;
-  place_of(job, (size_t)unit, &x, &y, &part);
+  part_of(job, (size_t)unit, &x, &y, &part);
   part.data = (const unsigned char *)part.data + y * part.stride_bytes + x;
   if (mask.data) mask.data = (const unsigned char *)mask.data + y * mask.stride_bytes + x;
   mask.width = part.width;
@@ -128,9 +128,10 @@ static size_t cut_for_queue(histogram_job *job, size_t pixels) {
   return units;
 }
 
-void prim_histogram(prim_place place, const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]) {
+void prim_histogram(prim_backend backend, const prim_view *picture, const prim_view *mask,
+                    uint64_t counts[PRIM_LEVELS]) {
   histogram_job job = {.picture = mask->data ? *picture : prim_view_flat(*picture), .mask = *mask};
-  const prim_place here = prim_place_for(place, picture->width * picture->height, PRIM_WORK);
+  const prim_backend here = prim_backend_for(backend, picture->width * picture->height, PRIM_WORK);
   job.ops = here.ops;
   if (!here.queue) {
     memset(counts, 0, PRIM_LEVELS * sizeof *counts);
@@ -162,7 +163,7 @@ static void map_unit(void *argument, int32_t unit, int32_t worker) {
   prim_view part;
   size_t x, y;
   (void)worker;
-  place_of(job, (size_t)unit, &x, &y, &part);
+  part_of(job, (size_t)unit, &x, &y, &part);
   for (size_t row = y; row < y + part.height; row++) {
     const uint8_t *in = (const uint8_t *)part.data + row * part.stride_bytes + x;
     uint8_t *out = job->out + row * job->out_stride + x;
@@ -173,10 +174,10 @@ static void map_unit(void *argument, int32_t unit, int32_t worker) {
   }
 }
 
-void prim_equalize(prim_place place, const prim_view *picture, uint8_t *out, size_t out_stride) {
+void prim_equalize(prim_backend backend, const prim_view *picture, uint8_t *out, size_t out_stride) {
   const prim_view none = {0};
   const uint64_t pixels = (uint64_t)picture->width * picture->height;
-  const prim_place here = prim_place_for(place, picture->width * picture->height, PRIM_WORK);
+  const prim_backend here = prim_backend_for(backend, picture->width * picture->height, PRIM_WORK);
   uint64_t counts[PRIM_LEVELS];
   uint8_t table[PRIM_LEVELS];
   prim_histogram(here, picture, &none, counts);

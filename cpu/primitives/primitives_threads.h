@@ -10,19 +10,19 @@
 #include "stages/primitives.h"
 
 /* Threads and functions that execute primitives. queue null: the calling thread alone. */
-typedef struct prim_place {
+typedef struct prim_backend {
   stage_queue *queue;
   const prim_ops *ops;
-} prim_place;
+} prim_backend;
 
 /* Kinds of work, by time per byte. PRIM_READ: each byte is read once. PRIM_WORK: bytes are counted, looked up or
  * filtered. */
 typedef enum prim_effort { PRIM_READ, PRIM_WORK } prim_effort;
 
-/* prim_place_shares: whether work on so many bytes is worth waking threads. The second function returns the place for
+/* prim_backend_shares: whether work on so many bytes is worth waking threads. The second function returns the place for
  * it: without threads if it is not. */
-bool prim_place_shares(size_t bytes, prim_effort effort);
-prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort);
+bool prim_backend_shares(size_t bytes, prim_effort effort);
+prim_backend prim_backend_for(prim_backend backend, size_t bytes, prim_effort effort);
 
 /* A run of elements that are consecutive in memory. */
 typedef struct prim_run {
@@ -36,8 +36,8 @@ prim_run prim_run_at(const prim_view *view, size_t element, size_t most);
 /* Returns a view of the same elements with as few rows as possible. */
 prim_view prim_view_flat(prim_view view);
 
-double prim_reduce_sum(prim_place place, const prim_view *view);
-prim_range prim_reduce_range(prim_place place, const prim_view *view);
+double prim_reduce_sum(prim_backend backend, const prim_view *view);
+prim_range prim_reduce_range(prim_backend backend, const prim_view *view);
 
 /* The first `count` tiles of an array. Tiles at its edges are clipped to it. */
 typedef struct prim_tiles_args {
@@ -48,13 +48,14 @@ typedef struct prim_tiles_args {
   size_t count;
 } prim_tiles_args;
 
-void prim_tile_stats(prim_place place, const prim_tiles_args *args);
+void prim_tile_stats(prim_backend backend, const prim_tiles_args *args);
 
 /* Adds the levels of a picture to counts. mask: data null, or a view of the picture's size. */
-void prim_histogram(prim_place place, const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
+void prim_histogram(prim_backend backend, const prim_view *picture, const prim_view *mask,
+                    uint64_t counts[PRIM_LEVELS]);
 
 /* Equalises a picture. out: rows out_stride apart; may be the picture. */
-void prim_equalize(prim_place place, const prim_view *picture, uint8_t *out, size_t out_stride);
+void prim_equalize(prim_backend backend, const prim_view *picture, uint8_t *out, size_t out_stride);
 
 typedef struct prim_convolve_args {
   prim_view signal; /* signal: every row is a separate signal */
@@ -65,7 +66,7 @@ typedef struct prim_convolve_args {
   size_t out_stride;
 } prim_convolve_args;
 
-void prim_convolve(prim_place place, const prim_convolve_args *args);
+void prim_convolve(prim_backend backend, const prim_convolve_args *args);
 
 /* The tree that combines the sums of chunks, for a sequence that arrives chunk by chunk. */
 
@@ -85,14 +86,14 @@ void prim_tree_push(prim_tree *tree, const prim_ops *ops, double sum);
 double prim_tree_end(prim_tree *tree, const prim_ops *ops);
 
 /* Memory for one chunk of any element type. */
-typedef union prim_room {
+typedef union prim_block_copy {
   uint16_t u16[PRIM_CHUNK];
   float f32[PRIM_CHUNK];
   double f64[PRIM_CHUNK];
-} prim_room;
+} prim_block_copy;
 
 /* Returns `count` consecutive elements (at most a chunk) from `element` on: a pointer into the view, or, if they
- * are not consecutive in memory, a copy in `room`. */
-const void *prim_block_at(const prim_view *view, size_t element, size_t count, prim_room *room);
+ * are not consecutive in memory, a copy in `copy`. */
+const void *prim_block_at(const prim_view *view, size_t element, size_t count, prim_block_copy *copy);
 
 #endif

@@ -6,11 +6,11 @@
  * microseconds, and much longer if it shares a core with other programs. */
 static const size_t shared_bytes_min[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
 
-bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= shared_bytes_min[effort]; }
+bool prim_backend_shares(size_t bytes, prim_effort effort) { return bytes >= shared_bytes_min[effort]; }
 
-prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort) {
-  if (queue_threads(place.queue) == 1 || !prim_place_shares(bytes, effort)) place.queue = NULL;
-  return place;
+prim_backend prim_backend_for(prim_backend backend, size_t bytes, prim_effort effort) {
+  if (queue_threads(backend.queue) == 1 || !prim_backend_shares(bytes, effort)) backend.queue = NULL;
+  return backend;
 }
 
 prim_run prim_run_at(const prim_view *view, size_t element, size_t most) {
@@ -70,8 +70,8 @@ static void range_unit(void *argument, int32_t unit, int32_t worker) {
 }
 
 /* Fills in the job for a view; returns the number of units. */
-static int32_t begin_units(reduce_job *job, prim_place place, const prim_view *view) {
-  job->ops = place.ops;
+static int32_t begin_units(reduce_job *job, prim_backend backend, const prim_view *view) {
+  job->ops = backend.ops;
   job->view = prim_view_flat(*view);
   job->elements = view->width * view->height;
   job->unit_elements = job->elements / UNITS_MAX + 1;
@@ -79,18 +79,19 @@ static int32_t begin_units(reduce_job *job, prim_place place, const prim_view *v
   return (int32_t)((job->elements - 1) / job->unit_elements + 1);
 }
 
-static double sum_integers(prim_place place, const prim_view *view) {
+static double sum_integers(prim_backend backend, const prim_view *view) {
   reduce_job job;
-  const int32_t units = begin_units(&job, place, view);
+  const int32_t units = begin_units(&job, backend, view);
   uint64_t sum = 0;
-  queue_run(place.queue, units, sum_unit, &job);
+  queue_run(backend.queue, units, sum_unit, &job);
   for (int32_t u = 0; u < units; u++) sum += job.sum[u];
   return (double)sum;
 }
 
-prim_range prim_reduce_range(prim_place place, const prim_view *view) {
+prim_range prim_reduce_range(prim_backend backend, const prim_view *view) {
   reduce_job job;
-  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
+  const prim_backend here =
+      prim_backend_for(backend, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
   const int32_t units = begin_units(&job, here, view);
   prim_range range = {INFINITY, -INFINITY};
   queue_run(here.queue, units, range_unit, &job);
@@ -130,15 +131,15 @@ double prim_tree_end(prim_tree *tree, const prim_ops *ops) {
   return prim_plain_nan(tree_floor(tree, ops, PRIM_FLOORS - 1));
 }
 
-const void *prim_block_at(const prim_view *view, size_t element, size_t count, prim_room *room) {
+const void *prim_block_at(const prim_view *view, size_t element, size_t count, prim_block_copy *copy) {
   const size_t bytes = prim_element_bytes(view->type);
   prim_run run = prim_run_at(view, element, count);
   if (run.count == count) return run.at;
-  unsigned char *to = (unsigned char *)room;
+  unsigned char *to = (unsigned char *)copy;
   for (size_t done = 0;;) {
     memcpy(to + done * bytes, run.at, run.count * bytes);
     done += run.count;
-    if (done == count) return room;
+    if (done == count) return copy;
     run = prim_run_at(view, element + done, count - done);
   }
 }
@@ -158,7 +159,7 @@ typedef struct chunks_job {
 static void sum_chunks_unit(void *argument, int32_t unit, int32_t worker) {
   chunks_job *job = argument;
   const int32_t type = job->view.type & 1;
-  prim_room room;
+  prim_block_copy copy;
   const size_t begin = (size_t)unit * UNIT_CHUNKS * PRIM_CHUNK, most = (size_t)UNIT_CHUNKS * PRIM_CHUNK;
   const size_t end = job->elements - begin < most ? job->elements : begin + most;
   (void)worker;
@@ -169,29 +170,30 @@ static void sum_chunks_unit(void *argument, int32_t unit, int32_t worker) {
       job->ops->sum_chunks[type](run.at, run.count, job->sums + at / PRIM_CHUNK);
     } else {
       run.count = end - at < PRIM_CHUNK ? end - at : PRIM_CHUNK;
-      job->ops->sum_chunks[type](prim_block_at(&job->view, job->first + at, run.count, &room), run.count,
+      job->ops->sum_chunks[type](prim_block_at(&job->view, job->first + at, run.count, &copy), run.count,
                                  job->sums + at / PRIM_CHUNK);
     }
     at += run.count;
   }
 }
 
-static double sum_floats(prim_place place, const prim_view *view) {
+static double sum_floats(prim_backend backend, const prim_view *view) {
   const size_t n = view->width * view->height, batch = (size_t)BATCH_CHUNKS * PRIM_CHUNK;
-  chunks_job job = {.ops = place.ops, .view = prim_view_flat(*view)};
+  chunks_job job = {.ops = backend.ops, .view = prim_view_flat(*view)};
   prim_tree tree;
   prim_tree_begin(&tree);
   for (job.first = 0; job.first < n; job.first += batch) {
     job.elements = n - job.first < batch ? n - job.first : batch;
     const size_t chunks = (job.elements + PRIM_CHUNK - 1) / PRIM_CHUNK;
-    queue_run(place.queue, (int32_t)((chunks + UNIT_CHUNKS - 1) / UNIT_CHUNKS), sum_chunks_unit, &job);
-    for (size_t k = 0; k < chunks; k++) prim_tree_push(&tree, place.ops, job.sums[k]);
+    queue_run(backend.queue, (int32_t)((chunks + UNIT_CHUNKS - 1) / UNIT_CHUNKS), sum_chunks_unit, &job);
+    for (size_t k = 0; k < chunks; k++) prim_tree_push(&tree, backend.ops, job.sums[k]);
   }
-  return prim_tree_end(&tree, place.ops);
+  return prim_tree_end(&tree, backend.ops);
 }
 
-double prim_reduce_sum(prim_place place, const prim_view *view) {
-  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
+double prim_reduce_sum(prim_backend backend, const prim_view *view) {
+  const prim_backend here =
+      prim_backend_for(backend, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
   return view->type < PRIM_F32 ? sum_integers(here, view) : sum_floats(here, view);
 }
 
@@ -215,13 +217,13 @@ static void tile_in_blocks(const prim_ops *ops, const prim_view *tile, double th
   const int32_t kind = view.type & 1;
   prim_range range = {INFINITY, -INFINITY};
   uint64_t integers = 0;
-  prim_room room;
+  prim_block_copy copy;
   prim_tree tree;
   prim_tree_begin(&tree);
   out->above = 0;
   for (size_t at = 0; at < n; at += PRIM_CHUNK) {
     const size_t count = n - at < PRIM_CHUNK ? n - at : PRIM_CHUNK;
-    const void *block = prim_block_at(&view, at, count, &room);
+    const void *block = prim_block_at(&view, at, count, &copy);
     ops->range[view.type](block, count, &range);
     out->above += ops->count_above[view.type](block, count, threshold);
     if (view.type < PRIM_F32) {
@@ -260,10 +262,10 @@ static void tiles_unit(void *argument, int32_t unit, int32_t worker) {
   for (size_t i = first; i < end; i++) one_tile(job, i);
 }
 
-void prim_tile_stats(prim_place place, const prim_tiles_args *args) {
+void prim_tile_stats(prim_backend backend, const prim_tiles_args *args) {
   const prim_view *v = &args->view;
   const size_t area = args->tile_width * args->tile_height;
-  const prim_place here = prim_place_for(place, v->width * v->height * prim_element_bytes(v->type), PRIM_READ);
+  const prim_backend here = prim_backend_for(backend, v->width * v->height * prim_element_bytes(v->type), PRIM_READ);
   tiles_job job = {.ops = here.ops, .args = args, .columns = (v->width - 1) / args->tile_width + 1};
   if (args->count == 0) return;
   job.unit_tiles = tile_unit_elements_min / area + 1;

@@ -128,7 +128,7 @@ static stage_status detect_octave(stage_queue *queue, const detect_args *args, c
 static bool follow_in_part(const detect_args *args, escaped_candidate *at) {
   const detect_part *part = args->part;
   const refine_step outcome =
-      refine_follow_in(args->octaves, &args->params, &part->reach, &at->step, &at->level, &at->x, &at->y);
+      refine_follow_in(args->octaves, &args->params, &part->follow, &at->step, &at->level, &at->x, &at->y);
   if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
   const uint32_t n = (*part->escaped_count)++;
   if (n < part->escaped_capacity) part->escaped[n] = *at;
@@ -162,7 +162,7 @@ static void list_settled(const detect_args *args, const settled_map *m) {
 
 static stage_status detect_part_ref(const detect_args *args) {
   const detect_part *part = args->part;
-  const plane_region *r = &part->reach;
+  const plane_region *r = &part->follow;
   const plane_view plane = octave_level(args->octaves, 0);
   const int32_t border = args->params.border;
   const settled_map m = {{args->work, mask_words_per_row(r->x1 - r->x0)}, *r};

@@ -106,8 +106,8 @@ stage_status orient_ref(stage_queue *queue, const orient_args *args) {
 /* Reference of affine shapes: a shape's patch, and the moments of gradients under a window. */
 
 void affine_patch_ref(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side, size_t stride,
-                      float *out, struct window_prefetch *ahead) {
-  (void)ahead;
+                      float *out, struct window_prefetch *prefetch) {
+  (void)prefetch;
   const float middle = 0.5f * (float)(side - 1);
   for (int32_t j = 0; j < side; j++, out += stride) {
     const float v = (float)j - middle, x0 = hs_fmaf(m->a12, v, m->x), y0 = hs_fmaf(m->a22, v, m->y);
@@ -136,8 +136,8 @@ static void add_row(const plane_view *level, const affine_window *w, int32_t j, 
   }
 }
 
-affine_moments affine_moments_ref(const plane_view *level, const affine_window *w, struct window_prefetch *ahead) {
-  (void)ahead;
+affine_moments affine_moments_ref(const plane_view *level, const affine_window *w, struct window_prefetch *prefetch) {
+  (void)prefetch;
   affine_moments m = {0, 0, 0};
   for (int32_t j = -w->rows; j <= w->rows; j++)
     if (w->cy + w->step * j >= 1 && w->cy + w->step * j <= level->height - 2) add_row(level, w, j, &m);

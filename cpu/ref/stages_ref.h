@@ -22,9 +22,10 @@ size_t detect_work_bytes_ref(const pyramid_geometry *geometry, int32_t scales, u
 stage_status orient_ref(stage_queue *queue, const orient_args *args);
 stage_status select_ref(stage_queue *queue, const select_args *args);
 stage_status describe_ref(stage_queue *queue, const describe_args *args);
-affine_moments affine_moments_ref(const plane_view *level, const affine_window *window, struct window_prefetch *ahead);
+affine_moments affine_moments_ref(const plane_view *level, const affine_window *window,
+                                  struct window_prefetch *prefetch);
 void affine_patch_ref(const plane_view *level, const patch_map *map, const patch_rows *read, int32_t side,
-                      size_t stride, float *out, struct window_prefetch *ahead);
+                      size_t stride, float *out, struct window_prefetch *prefetch);
 stage_status match_ref(stage_queue *queue, const match_args *args);
 bool match_work_bytes_ref(const match_args *args, int32_t threads, size_t *bytes);
 size_t squares_work_bytes_ref(const squares_args *args);

@@ -15,17 +15,18 @@ typedef struct last_matches {
   double x[TWO_VIEW_LANES], y[TWO_VIEW_LANES], u[TWO_VIEW_LANES], v[TWO_VIEW_LANES];
 } last_matches;
 
-static inline two_view_matches whole_lanes(const two_view_matches *m, size_t begin, size_t count, last_matches *room) {
+static inline two_view_matches whole_lanes(const two_view_matches *m, size_t begin, size_t count,
+                                           last_matches *padded) {
   if (count >= (size_t)TWO_VIEW_LANES)
     return (two_view_matches){TWO_VIEW_LANES, m->ax + begin, m->ay + begin, m->bx + begin, m->by + begin};
   for (size_t i = 0; i < (size_t)TWO_VIEW_LANES; i++) {
     const bool is_there = i < count;
-    room->x[i] = is_there ? m->ax[begin + i] : (double)NAN;
-    room->y[i] = is_there ? m->ay[begin + i] : (double)NAN;
-    room->u[i] = is_there ? m->bx[begin + i] : (double)NAN;
-    room->v[i] = is_there ? m->by[begin + i] : (double)NAN;
+    padded->x[i] = is_there ? m->ax[begin + i] : (double)NAN;
+    padded->y[i] = is_there ? m->ay[begin + i] : (double)NAN;
+    padded->u[i] = is_there ? m->bx[begin + i] : (double)NAN;
+    padded->v[i] = is_there ? m->by[begin + i] : (double)NAN;
   }
-  return (two_view_matches){count, room->x, room->y, room->u, room->v};
+  return (two_view_matches){count, padded->x, padded->y, padded->u, padded->v};
 }
 
 static inline match_point load_point(const two_view_matches *m, int part) {
@@ -50,11 +51,11 @@ static inline real square_of(two_view_error kind, const real m[9], const match_p
 
 static inline void errors(two_view_error kind, const double matrix[9], const two_view_matches *matches, size_t begin,
                           size_t count, double *squares) {
-  last_matches room;
+  last_matches padded;
   real m[9];
   spread_matrix(matrix, m);
   for (size_t i = 0; i < count; i += TWO_VIEW_LANES) {
-    const two_view_matches now = whole_lanes(matches, begin + i, count - i, &room);
+    const two_view_matches now = whole_lanes(matches, begin + i, count - i, &padded);
     double out[TWO_VIEW_LANES];
     for (int part = 0; part < REGISTERS; part++) {
       const match_point p = load_point(&now, part);
@@ -69,7 +70,7 @@ static inline double score(two_view_error kind, const double matrix[9], const tw
   const size_t count = matches->count;
   const real over_limit = real_of(1.0 / limit);
   const double mean = best / (double)count;
-  last_matches room;
+  last_matches padded;
   real m[9], sums[REGISTERS];
   double sum = 0.0;
   spread_matrix(matrix, m);
@@ -77,7 +78,7 @@ static inline double score(two_view_error kind, const double matrix[9], const tw
   for (size_t begin = 0; begin < count;) {
     const size_t end = count - begin > (size_t)TWO_VIEW_BLOCK ? begin + TWO_VIEW_BLOCK : count;
     for (; begin < end; begin += TWO_VIEW_LANES) {
-      const two_view_matches now = whole_lanes(matches, begin, count - begin, &room);
+      const two_view_matches now = whole_lanes(matches, begin, count - begin, &padded);
       for (int part = 0; part < REGISTERS; part++) {
         const match_point p = load_point(&now, part);
         const real gain = real_largest(1.0 - square_of(kind, m, &p) * over_limit, real_of(0.0));
@@ -132,14 +133,14 @@ static inline void gather(two_view_error kind, const double matrix[9], const two
                           size_t enough, two_view_form *form) {
   const int count = kind == TWO_VIEW_HOMOGRAPHY_ERROR ? TWO_VIEW_HOMOGRAPHY_SUMS : TWO_VIEW_FORM_SUMS;
   const real over_limit = real_of(1.0 / limit);
-  last_matches room;
+  last_matches padded;
   real m[9], sums[TWO_VIEW_FORM_SUMS][REGISTERS];
   size_t used = 0;
   spread_matrix(matrix, m);
   for (int k = 0; k < count; k++)
     for (int part = 0; part < REGISTERS; part++) sums[k][part] = real_of(0.0);
   for (size_t begin = 0; begin < matches->count && used < enough; begin += TWO_VIEW_LANES) {
-    const two_view_matches now = whole_lanes(matches, begin, matches->count - begin, &room);
+    const two_view_matches now = whole_lanes(matches, begin, matches->count - begin, &padded);
     double weights[TWO_VIEW_LANES];
     for (int part = 0; part < REGISTERS; part++) {
       const match_point p = load_point(&now, part);

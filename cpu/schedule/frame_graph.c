@@ -12,7 +12,7 @@ typedef struct level_step {
   int32_t height;
   int32_t rows;   /* rows of a band of this level */
   int32_t factor; /* number of rows of `from` per row of this level */
-  int32_t reach;  /* halo: number of further rows of `from` that are read above and below */
+  int32_t halo;   /* halo: number of further rows of `from` that are read above and below */
   uint64_t samples;
   union {
     blur_job blur;
@@ -31,7 +31,7 @@ typedef struct frame_graph {
   work_graph work;
   graph_job **jobs;        /* [work.count] in order of preference */
   int32_t before_features; /* number of jobs up to and including the last list */
-  int32_t told;            /* number of jobs reported as progress */
+  int32_t reported;        /* number of jobs reported as progress */
   level_step steps[];      /* [octave * (levels + 1) + level] */
 } frame_graph;
 
@@ -67,7 +67,7 @@ static bool level_is_ready(void *owner, graph_job *job, int32_t chunk) {
   if (s->after && !graph_job_is_done(s->after)) return false;
   const int32_t first = chunk / job->band_chunks * s->rows;
   const int32_t end = s->height - first < s->rows ? s->height : first + s->rows;
-  return rows_are_made(s->from, s->factor * first - s->reach, s->factor * end + s->reach);
+  return rows_are_made(s->from, s->factor * first - s->halo, s->factor * end + s->halo);
 }
 
 static const level_step *step_of(const frame_graph *g, int32_t octave, int32_t level) {
@@ -86,9 +86,9 @@ static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const plane_region r = detect_region_of(d, octave, chunk);
   const level_step *top = step_of(g, octave + others, g->args->levels);
   if (d->args.params.refine_rule == RULE_OPENCV) return graph_job_is_done(&top->job);
-  int32_t reach = REFINE_STEPS + 2 + d->args.top_filter->radius;
-  if (reach < d->args.params.border) reach = d->args.params.border;
-  return rows_are_made(top, r.y0 - reach, r.y1 + reach);
+  int32_t halo = REFINE_STEPS + 2 + d->args.top_filter->radius;
+  if (halo < d->args.params.border) halo = d->args.params.border;
+  return rows_are_made(top, r.y0 - halo, r.y1 + halo);
 }
 
 /* The keypoints of the later octaves are listed only after the keypoints of the first octave. */
@@ -189,7 +189,7 @@ static void add_blurred(frame_graph *g, level_step *s, int32_t octave, int32_t l
   a->ops->jobs[STAGE_BLUR]->blur(&s->state.blur, &args, threads);
   divide_in_bands(a, s, octave, threads);
   s->factor = 1;
-  s->reach = args.filter->radius;
+  s->halo = args.filter->radius;
   s->from = s - 1;
   add_job(g, &s->job, level_is_ready, s);
 }
@@ -203,7 +203,7 @@ static void add_octave(frame_graph *g, int32_t octave, int32_t threads) {
     s->after = NULL;
     s->height = a->octaves[octave].height;
     s->samples = level > 0 ? (uint64_t)a->octaves[octave].width * (uint64_t)s->height : 0;
-    s->reach = 0;
+    s->halo = 0;
     if (level > 0) {
       add_blurred(g, s, octave, level, threads);
     } else if (octave > 0) {
@@ -246,7 +246,7 @@ static bool build(frame_graph *g, const frame_graph_args *args, int32_t threads)
   g->jobs = (graph_job **)(void *)&g->steps[steps_of(octaves, args->levels)];
   g->work = (work_graph){.jobs = g->jobs};
   g->detections = args->detect ? (octaves > 1 ? 2 : 1) : 0;
-  g->told = 0;
+  g->reported = 0;
   atomic_init(&g->listed, 0);
   atomic_init(&g->orientation.end, 0);
   for (int32_t o = 0; o < octaves; o++) {
@@ -279,13 +279,14 @@ static uint64_t samples_of(const frame_graph *g, const graph_job *job) {
 }
 
 /* Reports the finished jobs as progress, in the order of the stages. */
-static bool tell_of_jobs(void *owner) {
+static bool report_jobs(void *owner) {
   frame_graph *g = owner;
-  for (; g->told < g->work.count; g->told++) {
-    const graph_job *job = g->jobs[g->told < g->before_features ? g->before_features - 1 - g->told : g->told];
+  for (; g->reported < g->work.count; g->reported++) {
+    const graph_job *job =
+        g->jobs[g->reported < g->before_features ? g->before_features - 1 - g->reported : g->reported];
     if (!graph_job_is_done(job)) break;
     const uint64_t samples = samples_of(g, job);
-    if (samples > 0 && !g->args->tell(g->args->owner, samples)) return false;
+    if (samples > 0 && !g->args->report(g->args->owner, samples)) return false;
   }
   return true;
 }
@@ -293,12 +294,12 @@ static bool tell_of_jobs(void *owner) {
 stage_status frame_graph_run(stage_queue *queue, const frame_graph_args *args) {
   frame_graph *g = args->work;
   if (!build(g, args, queue_threads(queue))) return STAGE_OUT_OF_MEMORY;
-  if (args->tell) {
-    g->work.poll = tell_of_jobs;
+  if (args->report) {
+    g->work.poll = report_jobs;
     g->work.owner = g;
   }
   work_graph_run(queue, &g->work);
-  const bool stopped = atomic_load(&g->work.stopped) || (args->tell && !tell_of_jobs(g));
+  const bool stopped = atomic_load(&g->work.stopped) || (args->report && !report_jobs(g));
   if (args->orient) ordered_end(&g->orientation.list);
   return stopped ? STAGE_CANCELLED : STAGE_OK;
 }

@@ -28,7 +28,7 @@ typedef struct frame_graph_args {
   /* Progress function, or null. Called on the caller's thread once for each finished level step, detection and
    * orientation. samples: size of the job; for detection and orientation multiplied by stage_levels. If it returns
    * false, the frame ends early. */
-  bool (*tell)(void *owner, uint64_t samples);
+  bool (*report)(void *owner, uint64_t samples);
   void *owner;
   uint64_t stage_levels;
   void *work; /* memory whose size the function from frame_graph_sizes returns */

@@ -11,14 +11,14 @@ static int32_t up_to(int32_t n, int32_t multiple) { return (n + multiple - 1) / 
 
 fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales) {
   fused_pass_size size = {.count = scales + 2};
-  size.reach = PASS_MOVES + 1 + step[scales + 2].radius;
+  size.follow_halo = PASS_MOVES + 1 + step[scales + 2].radius;
   for (int32_t s = 1; s < size.count; s++)
     size.levels[s].lag = up_to(size.levels[s - 1].lag + step[s].radius, ROW_BLOCK);
   const int32_t last = size.count - 1, columns = PASS_STRIP;
   /* Number of rows that fits may read in one step: from the oldest row at the step's beginning to the newest at its
    * end. */
-  const int32_t rows = size.levels[last].lag + 1 + size.reach + PASS_ROWS + PASS_MOVES + 1;
-  int32_t halo = size.reach;
+  const int32_t rows = size.levels[last].lag + 1 + size.follow_halo + PASS_ROWS + PASS_MOVES + 1;
+  int32_t halo = size.follow_halo;
   for (int32_t s = last; s >= 0; s--) {
     pass_level_size *l = &size.levels[s];
     const int32_t radius = s > 0 ? step[s].radius : base->radius;
@@ -28,9 +28,9 @@ fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_f
     l->filtered_rows = 2 * radius + PASS_ROWS;
     size.floats += (size_t)(l->rows + l->filtered_rows);
   }
-  size.beside = up_to(size.levels[0].halo, LINE_FLOATS) + LINE_FLOATS;
+  size.margin = up_to(size.levels[0].halo, LINE_FLOATS) + LINE_FLOATS;
   /* The stride is an odd number of cache lines, so that the rows of a column are in different sets of the L1 cache. */
-  const int32_t lines = (columns + 2 * size.beside + WORK_OVERREAD) / LINE_FLOATS;
+  const int32_t lines = (columns + 2 * size.margin + WORK_OVERREAD) / LINE_FLOATS;
   size.stride = (size_t)(lines | 1) * LINE_FLOATS;
   size.line_floats = size.stride + 2 * (size_t)up_to(base->radius + WORK_OVERREAD, LINE_FLOATS);
   size.floats = size.floats * size.stride + LINES_OF_BASE * size.line_floats + 2 * WORK_OVERREAD;
@@ -64,17 +64,17 @@ void fused_pass_job_begin(fused_pass_job *job, const octave_args *args, int32_t 
   atomic_init(&job->overrun, false);
   atomic_init(&job->stopped, false);
   atomic_init(&job->done, 0);
-  job->told = 0;
+  job->reported = 0;
   job->run = (stage_chunks){task, (width - 1) / job->strip + 1};
 }
 
 /* Reports the columns finished since the last call as progress. Called on the caller's thread. */
-static void tell_of_columns(fused_pass_job *job) {
+static void report_columns(fused_pass_job *job) {
   const octave_args *args = &job->args;
-  const int32_t done = atomic_load_explicit(&job->done, memory_order_relaxed), columns = done - job->told;
-  job->told = done;
-  if (args->tell && columns > 0 &&
-      !args->tell(args->owner, (uint64_t)columns * (uint64_t)args->detect.octaves[0].height))
+  const int32_t done = atomic_load_explicit(&job->done, memory_order_relaxed), columns = done - job->reported;
+  job->reported = done;
+  if (args->report && columns > 0 &&
+      !args->report(args->owner, (uint64_t)columns * (uint64_t)args->detect.octaves[0].height))
     atomic_store_explicit(&job->stopped, true, memory_order_relaxed);
 }
 
@@ -84,11 +84,11 @@ static void run_strip(void *argument, int32_t chunk, int32_t worker) {
   if (atomic_load_explicit(&job->stopped, memory_order_relaxed)) return;
   job->run.task(job, chunk, worker);
   atomic_fetch_add_explicit(&job->done, left < job->strip ? left : job->strip, memory_order_relaxed);
-  if (worker == 0) tell_of_columns(job);
+  if (worker == 0) report_columns(job);
 }
 
 stage_status fused_pass_job_run(stage_queue *queue, fused_pass_job *job) {
   queue_run(queue, job->run.chunks, run_strip, job);
-  if (!atomic_load(&job->stopped)) tell_of_columns(job);
+  if (!atomic_load(&job->stopped)) report_columns(job);
   return atomic_load(&job->stopped) ? STAGE_CANCELLED : STAGE_OK;
 }

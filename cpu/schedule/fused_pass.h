@@ -40,12 +40,12 @@ typedef struct pass_level_size {
 
 typedef struct fused_pass_size {
   pass_level_size levels[SCALES_MAX + 2];
-  int32_t count;      /* number of levels above level 0: S + 2 */
-  int32_t reach;      /* radius in rows and columns of level S+1 that is read around a followed candidate */
-  int32_t beside;     /* number of columns of a ring on either side of a strip */
-  size_t stride;      /* floats between rows of a ring */
-  size_t line_floats; /* floats of one line of the base */
-  size_t floats;      /* floats of scratch of one thread */
+  int32_t count;       /* number of levels above level 0: S + 2 */
+  int32_t follow_halo; /* radius in rows and columns of level S+1 that is read around a followed candidate */
+  int32_t margin;      /* number of columns of a ring on either side of a strip */
+  size_t stride;       /* floats between rows of a ring */
+  size_t line_floats;  /* floats of one line of the base */
+  size_t floats;       /* floats of scratch of one thread */
 } fused_pass_size;
 
 /* Computes the sizes. base: filter of the base. step[1..S+2]: filters of the level steps. */
@@ -71,7 +71,7 @@ typedef struct fused_pass_job {
   atomic_bool overrun;        /* more samples of a strip were waiting than its capacity */
   atomic_bool stopped;        /* the caller cancelled */
   atomic_int done;            /* number of columns of finished strips */
-  int32_t told;               /* columns already reported; only the caller's thread uses this */
+  int32_t reported;           /* columns already reported; only the caller's thread uses this */
   escaped_candidate *escaped; /* [escaped capacity]; stored after the threads' scratch */
   uint32_t escaped_capacity;
 } fused_pass_job;
@@ -98,8 +98,8 @@ enum { ROWS_SHIFT = 40 };
 static inline uint64_t rows_reciprocal(int32_t rows) { return (UINT64_C(1) << ROWS_SHIFT) / (uint64_t)rows + 1; }
 
 static inline const float *level_at(const level_rows *l, int32_t x, int32_t y) {
-  const uint64_t turns = (uint64_t)y * l->reciprocal >> ROWS_SHIFT;
-  return l->data + ((uint64_t)y - turns * (uint64_t)l->rows) * l->stride + (ptrdiff_t)(x - l->first);
+  const uint64_t rounds = (uint64_t)y * l->reciprocal >> ROWS_SHIFT;
+  return l->data + ((uint64_t)y - rounds * (uint64_t)l->rows) * l->stride + (ptrdiff_t)(x - l->first);
 }
 
 #endif

@@ -14,7 +14,7 @@ bool ordered_start(ordered_list *list, const feature_list *features) {
   list->next = 0;
   atomic_init(&list->appended, 0);
   atomic_init(&list->appended_chunks, 0);
-  for (int32_t i = 0; i < ORDERED_PLACES; i++) list->places[i].ready = false;
+  for (int32_t i = 0; i < ORDERED_SLOTS; i++) list->slots[i].ready = false;
   return true;
 }
 
@@ -37,7 +37,7 @@ static void append_orientations(const feature_list *f, uint32_t first, int32_t i
 
 static void append_waiting(ordered_list *list) {
   for (;;) {
-    ordered_place *p = &list->places[list->next % ORDERED_PLACES];
+    ordered_slot *p = &list->slots[list->next % ORDERED_SLOTS];
     if (!p->ready) return;
     append_orientations(&list->features, p->first, p->items, p->count, p->angle);
     p->ready = false;
@@ -51,7 +51,7 @@ static void publish(ordered_list *list) {
   atomic_store_explicit(&list->appended_chunks, list->next, memory_order_release);
 }
 
-static void leave_waiting(ordered_place *p, const ordered_chunk *c) {
+static void leave_waiting(ordered_slot *p, const ordered_chunk *c) {
   p->first = c->first;
   p->items = c->items;
   p->angles = c->angles;
@@ -62,8 +62,8 @@ static void leave_waiting(ordered_place *p, const ordered_chunk *c) {
 
 void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
   pthread_mutex_lock(&list->lock);
-  const bool fits = c->angles <= ORDERED_PLACE_ANGLES;
-  while (list->next != chunk && (!fits || chunk - list->next >= ORDERED_PLACES))
+  const bool fits = c->angles <= ORDERED_SLOT_ANGLES;
+  while (list->next != chunk && (!fits || chunk - list->next >= ORDERED_SLOTS))
     pthread_cond_wait(&list->moved, &list->lock);
   if (list->next == chunk) {
     append_orientations(&list->features, c->first, c->items, c->count, c->angle);
@@ -72,7 +72,7 @@ void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
     publish(list);
     pthread_cond_broadcast(&list->moved);
   } else {
-    leave_waiting(&list->places[chunk % ORDERED_PLACES], c);
+    leave_waiting(&list->slots[chunk % ORDERED_SLOTS], c);
   }
   pthread_mutex_unlock(&list->lock);
 }
@@ -105,8 +105,8 @@ void keypoint_records_begin(keypoint_records *found, const detect_args *args) {
 void keypoint_records_add(keypoint_records *found, const keypoint_record *records, uint32_t count) {
   const uint32_t first = atomic_fetch_add_explicit(&found->count, count, memory_order_relaxed);
   if (first >= found->capacity) return;
-  const uint32_t room = found->capacity - first;
-  memcpy(found->records + first, records, sizeof *records * (count < room ? count : room));
+  const uint32_t left = found->capacity - first;
+  memcpy(found->records + first, records, sizeof *records * (count < left ? count : left));
 }
 
 /* State of a sort of records by a key below `keys`. */
@@ -146,10 +146,10 @@ static bool same_sample(const keypoint_record *a, const keypoint_record *b) {
 static void append_keypoint(const keypoint_list *list, const keypoint_record *r, int32_t octave) {
   const uint32_t n = (*list->count)++;
   if (n >= list->capacity) return;
-  list->x[n] = r->place.x;
-  list->y[n] = r->place.y;
-  list->sigma[n] = r->place.sigma;
-  list->response[n] = r->place.response;
+  list->x[n] = r->at.x;
+  list->y[n] = r->at.y;
+  list->sigma[n] = r->at.sigma;
+  list->response[n] = r->at.response;
   list->column[n] = r->column;
   list->row[n] = r->row;
   list->octave[n] = (int16_t)octave;
@@ -164,13 +164,13 @@ static void measure(record_sort *sort, const detect_args *args, size_t *columns,
   for (int32_t i = 0; i < args->octave_count; i++) {
     sort->first_row[i] = *rows;
     sort->height[i] = args->octaves[i].height;
-    if (part) sort->height[i] = part->reach.y1 - part->reach.y0;
+    if (part) sort->height[i] = part->follow.y1 - part->follow.y0;
     *rows += (size_t)sort->height[i] * (size_t)args->params.scales;
   }
   if (!part) return;
-  *columns = (size_t)(part->reach.x1 - part->reach.x0);
-  sort->x0 = part->reach.x0;
-  sort->y0 = part->reach.y0;
+  *columns = (size_t)(part->follow.x1 - part->follow.x0);
+  sort->x0 = part->follow.x0;
+  sort->y0 = part->follow.y0;
 }
 
 void keypoint_records_end(const keypoint_records *found, const detect_args *args) {

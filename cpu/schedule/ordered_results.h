@@ -17,10 +17,10 @@
 
 enum {
   ORDERED_ITEMS = 16, /* number of keypoints in a chunk */
-  ORDERED_PLACES = 128,
+  ORDERED_SLOTS = 128,
   /* capacity of a waiting list; a chunk with more angles waits until its list can be appended. 1.3 angles per keypoint
    * are usual */
-  ORDERED_PLACE_ANGLES = 48
+  ORDERED_SLOT_ANGLES = 48
 };
 
 /* The orientations of one chunk's keypoints. */
@@ -32,13 +32,13 @@ typedef struct ordered_chunk {
 } ordered_chunk;
 
 /* A finished list that waits for earlier chunks. */
-typedef struct ordered_place {
+typedef struct ordered_slot {
   bool ready;
   uint32_t first;
   int32_t items, angles;
   uint8_t count[ORDERED_ITEMS];
-  float angle[ORDERED_PLACE_ANGLES];
-} ordered_place;
+  float angle[ORDERED_SLOT_ANGLES];
+} ordered_slot;
 
 typedef struct ordered_list {
   pthread_mutex_t lock;
@@ -50,7 +50,7 @@ typedef struct ordered_list {
    * chunks. */
   atomic_uint appended;
   atomic_int appended_chunks;
-  ordered_place places[ORDERED_PLACES];
+  ordered_slot slots[ORDERED_SLOTS];
 } ordered_list;
 
 bool ordered_start(ordered_list *list, const feature_list *features);
@@ -61,7 +61,7 @@ void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *feat
 /* Keypoints that threads find in any order, some of them twice. They are put into the defined order at the end. */
 
 typedef struct keypoint_record {
-  located place;
+  located at;
   int32_t octave_index, level, column, row; /* settled sample */
 } keypoint_record;
 

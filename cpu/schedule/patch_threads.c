@@ -63,7 +63,7 @@ static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
 }
 
 /* Returns the bounds of the samples that a patch with that side reads in its level. */
-static window_prefetch ahead_of(const patch_site *s, int32_t side) {
+static window_prefetch prefetch_of(const patch_site *s, int32_t side) {
   const patch_map *m = &s->map;
   const int32_t middle = side / 2;
   const float radius = (float)middle;
@@ -75,10 +75,10 @@ static window_prefetch ahead_of(const patch_site *s, int32_t side) {
 /* Samples a patch. next: the patch that is sampled after it and prefetched now, or null. */
 static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, const patch_site *from,
                        const patch_rows *read, const patch_site *next) {
-  window_prefetch ahead = {.rows = 0};
-  if (next) ahead = ahead_of(next, planes->width);
+  window_prefetch prefetch = {.rows = 0};
+  if (next) prefetch = prefetch_of(next, planes->width);
   job->ops->affine_patch(&from->level, &from->map, read, planes->width, planes->stride,
-                         planes->levels + (size_t)plane * planes->level_floats, &ahead);
+                         planes->levels + (size_t)plane * planes->level_floats, &prefetch);
 }
 
 /* ------------------------------------------------------------------ shapes */
@@ -89,7 +89,8 @@ static window_prefetch circle_of(const affine_job *job, uint32_t n) {
   if (n >= job->end) return (window_prefetch){.rows = 0};
   const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
   const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
-  return window_prefetch_of(&level, (int32_t)at.x, (int32_t)at.y, (int32_t)(AFFINE_WINDOW * AFFINE_REACH * at.sigma));
+  return window_prefetch_of(&level, (int32_t)at.x, (int32_t)at.y,
+                            (int32_t)(AFFINE_WINDOW * AFFINE_WINDOW_DEVIATIONS * at.sigma));
 }
 
 static void find_shape(const affine_job *job, uint32_t n) {
@@ -97,11 +98,11 @@ static void find_shape(const affine_job *job, uint32_t n) {
   const keypoint_list *k = &a->keypoints;
   const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
   const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
-  window_prefetch ahead = circle_of(job, n + 1);
+  window_prefetch prefetch = circle_of(job, n + 1);
   affine_shape s = {1.0f, 0.0f, 1.0f};
   for (int32_t step = 0; step < AFFINE_STEPS; step++) {
     const affine_window w = affine_window_of(at.x, at.y, at.sigma, &s);
-    const affine_moments m = job->ops->affine_moments(&level, &w, &ahead);
+    const affine_moments m = job->ops->affine_moments(&level, &w, &prefetch);
     if (!affine_next_shape(&s, &m)) break;
   }
   a->shapes[n] = s;
@@ -141,7 +142,7 @@ stage_status affine_shape_run(stage_queue *queue, const stage_ops *ops, const af
 /* Keypoints in patch coordinates: one in the middle of each patch. */
 typedef struct local_keypoints {
   uint32_t count;
-  float place[CHUNK], sigma[CHUNK], response[CHUNK];
+  float position[CHUNK], sigma[CHUNK], response[CHUNK];
   int32_t sample[CHUNK];
   int16_t octave[CHUNK], level[CHUNK];
 } local_keypoints;
@@ -149,7 +150,7 @@ typedef struct local_keypoints {
 static void add_local(local_keypoints *k, int32_t side, int32_t plane) {
   const uint32_t n = k->count++;
   const int32_t middle = side / 2;
-  k->place[n] = (float)middle;
+  k->position[n] = (float)middle;
   k->sigma[n] = 1.0f / AFFINE_DISTANCE;
   k->response[n] = 0.0f;
   k->sample[n] = middle;
@@ -160,8 +161,8 @@ static void add_local(local_keypoints *k, int32_t side, int32_t plane) {
 static keypoint_list list_of(local_keypoints *k) {
   return (keypoint_list){.count = &k->count,
                          .capacity = CHUNK,
-                         .x = k->place,
-                         .y = k->place,
+                         .x = k->position,
+                         .y = k->position,
                          .sigma = k->sigma,
                          .response = k->response,
                          .column = k->sample,
@@ -342,7 +343,7 @@ typedef struct sample_row {
 } sample_row;
 
 /* Computes the positions of patch_sample at (x + dx u, y + dy u). */
-static void place_row(const plane_view *p, const patch_map *m, float v, int32_t size, sample_row *restrict r) {
+static void locate_row(const plane_view *p, const patch_map *m, float v, int32_t size, sample_row *restrict r) {
   const float last_x = (float)(p->width - 1), last_y = (float)(p->height - 1), middle = 0.5f * (float)(size - 1);
   const float x0 = m->x + m->a12 * v, y0 = m->y + m->a22 * v, dx = m->a11, dy = m->a21;
   const int32_t last_column = p->width - 1, last_row = p->height - 1;
@@ -396,7 +397,7 @@ static void take_user_patch(const patch_args *args, uint32_t n) {
   const plane_view plane = patch_plane(args->layers, layer, &m);
   const float middle = 0.5f * (float)(size - 1);
   for (int32_t j = 0; j < size; j++, out += row_bytes) {
-    place_row(&plane, &m, (float)j - middle, size, &r);
+    locate_row(&plane, &m, (float)j - middle, size, &r);
     read_row(&plane, size, &r);
     if (args->as_float)
       memcpy(out, r.value, row_bytes);

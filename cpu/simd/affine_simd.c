@@ -5,13 +5,13 @@
 #include "cpu/simd/stages_simd.h"
 #include "cpu/schedule/window_prefetch.h"
 
-enum { VECTORS = (AFFINE_DESCRIBE_SIDE + SIMD_WIDTH - 1) / SIMD_WIDTH, ROW_ROOM = VECTORS * SIMD_WIDTH };
+enum { VECTORS = (AFFINE_DESCRIBE_SIDE + SIMD_WIDTH - 1) / SIMD_WIDTH, ROW_CAPACITY = VECTORS * SIMD_WIDTH };
 
 /* A row of samples. For each sample: the offset of its upper left neighbour, counted from the first row that the
  * patch may read, and the distance from that neighbour. */
 typedef struct patch_row {
-  int32_t at[ROW_ROOM];
-  float fx[ROW_ROOM], fy[ROW_ROOM];
+  int32_t at[ROW_CAPACITY];
+  float fx[ROW_CAPACITY], fy[ROW_CAPACITY];
 } patch_row;
 
 /* Offsets below this are exact as floats. The patch of a user keypoint may have larger offsets. */
@@ -36,7 +36,7 @@ static inline patch_columns columns_of(const patch_rows *read, int32_t j, int32_
 
 static simd_f32 within(simd_f32 v, float last) { return simd_min(simd_max(v, simd_zero()), simd_set1(last)); }
 
-static inline void place_row(const patch_source *s, int32_t j, patch_columns c, patch_row *r) {
+static inline void locate_row(const patch_source *s, int32_t j, patch_columns c, patch_row *r) {
   const plane_view *p = s->level;
   const patch_map *m = s->map;
   const float v = (float)j - s->middle;
@@ -72,26 +72,26 @@ static inline void value_row(const patch_source *s, patch_columns columns, const
 }
 
 void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side,
-                             size_t stride, float *out, window_prefetch *ahead) {
+                             size_t stride, float *out, window_prefetch *prefetch) {
   patch_row rows[2]; /* two rows, because positions of one row are computed while the other row is interpolated */
-  const float middle = 0.5f * (float)(side - 1), reach = (hs_fabsf(m->a21) + hs_fabsf(m->a22)) * middle + 2.0f;
-  if ((2.0f * reach + 2.0f) * (float)level->stride + (float)level->width >= OFFSETS_EXACT) {
-    affine_patch_ref(level, m, read, side, stride, out, ahead);
+  const float middle = 0.5f * (float)(side - 1), radius = (hs_fabsf(m->a21) + hs_fabsf(m->a22)) * middle + 2.0f;
+  if ((2.0f * radius + 2.0f) * (float)level->stride + (float)level->width >= OFFSETS_EXACT) {
+    affine_patch_ref(level, m, read, side, stride, out, prefetch);
     return;
   }
   const float bottom = (float)(level->height - 1);
-  float top = m->y - reach;
+  float top = m->y - radius;
   top = top > 0.0f ? top : 0.0f;
   top = top < bottom ? (float)(int32_t)top : bottom;
   const patch_source s = {level, m, level->data + (size_t)top * level->stride, top, middle};
   patch_columns columns = columns_of(read, 0, side);
-  const int32_t ahead_rows = (ahead->rows + side - 1) / side;
-  place_row(&s, 0, columns, &rows[0]);
+  const int32_t ahead_rows = (prefetch->rows + side - 1) / side;
+  locate_row(&s, 0, columns, &rows[0]);
   for (int32_t j = 0; j < side; j++, out += stride) {
     const int32_t next = j + 1 < side ? j + 1 : j;
     const patch_columns next_columns = columns_of(read, next, side);
-    for (int32_t n = 0; n < ahead_rows; n++) window_prefetch_row(ahead);
-    place_row(&s, next, next_columns, &rows[(j + 1) & 1]);
+    for (int32_t n = 0; n < ahead_rows; n++) window_prefetch_row(prefetch);
+    locate_row(&s, next, next_columns, &rows[(j + 1) & 1]);
     value_row(&s, columns, &rows[j & 1], out);
     columns = next_columns;
   }
@@ -139,11 +139,11 @@ static inline void add_row(const plane_view *level, const affine_window *w, cons
 }
 
 static inline moment_sums add_rows(const plane_view *level, const affine_window *w, int32_t step,
-                                   window_prefetch *ahead) {
+                                   window_prefetch *prefetch) {
   moment_sums m = {simd_i32_set1(0), simd_i32_set1(0), simd_i32_set1(0), 0};
   for (int32_t j = -w->rows; j <= w->rows; j++) {
     const int32_t line = w->cy + step * j;
-    window_prefetch_row(ahead);
+    window_prefetch_row(prefetch);
     if (line < 1 || line > level->height - 2) continue;
     affine_row r = affine_row_of(w, w->y + (float)(step * j));
     while (r.first <= r.last && w->cx + step * r.first < 1) r.first++;
@@ -161,9 +161,9 @@ static int32_t sum_of(simd_i32 sums, uint32_t vectors) {
   return (int32_t)sum;
 }
 
-affine_moments SIMD_NAME(affine_moments)(const plane_view *level, const affine_window *w, window_prefetch *ahead) {
-  const moment_sums m = w->step == 1   ? add_rows(level, w, 1, ahead)
-                        : w->step == 2 ? add_rows(level, w, 2, ahead)
-                                       : add_rows(level, w, w->step, ahead);
+affine_moments SIMD_NAME(affine_moments)(const plane_view *level, const affine_window *w, window_prefetch *prefetch) {
+  const moment_sums m = w->step == 1   ? add_rows(level, w, 1, prefetch)
+                        : w->step == 2 ? add_rows(level, w, 2, prefetch)
+                                       : add_rows(level, w, w->step, prefetch);
   return (affine_moments){sum_of(m.xx, m.vectors), sum_of(m.xy, m.vectors), sum_of(m.yy, m.vectors)};
 }

@@ -15,16 +15,16 @@ typedef struct line_strip {
   border_mode border;
   float *memory; /* memory of four lines, line_floats each */
   size_t line_floats;
-  int32_t kept[2];    /* for the base: rows of the picture that two of these lines hold; -1: none */
-  int32_t rows_ahead; /* number of rows by which a line is prefetched early; 0: no prefetch */
-  const float *ahead; /* line to prefetch now, or null */
-  const float *inner; /* null, or the line in the plane, from which all but the strip's ends is read */
+  int32_t kept[2];       /* for the base: rows of the picture that two of these lines hold; -1: none */
+  int32_t rows_ahead;    /* number of rows by which a line is prefetched early; 0: no prefetch */
+  const float *prefetch; /* line to prefetch now, or null */
+  const float *inner;    /* null, or the line in the plane, from which all but the strip's ends is read */
 } line_strip;
 
 /* LINE_END: minimum number of columns at either end of a wide strip that are filtered from a copy of the line; a
- * multiple of the columns of one iteration. LINE_END_REACH: further columns that the copy contains, because filtering
+ * multiple of the columns of one iteration. LINE_END_HALO: further columns that the copy contains, because filtering
  * reads them. */
-enum { LINE_END = 128, LINE_END_REACH = 128 };
+enum { LINE_END = 128, LINE_END_HALO = 128 };
 
 /* State of a step that goes down a strip. */
 typedef struct blur_walk {
@@ -141,22 +141,22 @@ SIMD_FOR_CONSTANTS void filter_four_vectors(int32_t radius, const float *taps, c
   simd_store(out + 3 * SIMD_WIDTH, a3);
 }
 
-/* Filters the part of out[0..n) that consists of complete iterations of four vectors. ahead: a line to prefetch, or
+/* Filters the part of out[0..n) that consists of complete iterations of four vectors. prefetch: a line to prefetch, or
  * null; the hardware prefetcher does not help, because a strip reads too little of one row. */
-SIMD_FOR_CONSTANTS void filter_turns(int32_t radius, const float *taps, const float *line, const float *ahead,
-                                     float *out, int32_t n) {
+SIMD_FOR_CONSTANTS void filter_rounds(int32_t radius, const float *taps, const float *line, const float *prefetch,
+                                      float *out, int32_t n) {
   for (int32_t x = 0; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
-    if (ahead)
-      for (int32_t i = 0; i < 4 * SIMD_WIDTH; i += 16) __builtin_prefetch(ahead + x + i);
+    if (prefetch)
+      for (int32_t i = 0; i < 4 * SIMD_WIDTH; i += 16) __builtin_prefetch(prefetch + x + i);
     filter_four_vectors(radius, taps, line + x, out + x);
   }
 }
 
 /* Filters out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. Not inlined, because it is long and called
  * from many functions. */
-static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const float *line, const float *ahead,
+static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const float *line, const float *prefetch,
                                                  float *out, int32_t n) {
-  WITH_RADIUS(filter_turns, f, f->taps, line, ahead, out, n);
+  WITH_RADIUS(filter_rounds, f, f->taps, line, prefetch, out, n);
   for (int32_t x = n - n % (4 * SIMD_WIDTH); x < n; x += SIMD_WIDTH) {
     simd_f32 a = simd_mul(simd_set1(f->taps[0]), simd_load(line + x));
     for (int32_t j = 1; j <= f->radius; j++)
@@ -169,13 +169,13 @@ static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const
 static inline void filter_line(const gaussian_filter *f, const line_strip *s, const float *line, float *out) {
   const int32_t n = s->x1 - s->x0;
   if (!s->inner) {
-    filter_row(f, line, s->ahead, out, n);
+    filter_row(f, line, s->prefetch, out, n);
     return;
   }
   const int32_t tail = n - line_tail(n);
-  filter_row(f, line, s->ahead, out, LINE_END);
-  filter_row(f, s->inner + LINE_END, s->ahead ? s->ahead + LINE_END : NULL, out + LINE_END, tail - LINE_END);
-  filter_row(f, line + tail, s->ahead ? s->ahead + tail : NULL, out + tail, n - tail);
+  filter_row(f, line, s->prefetch, out, LINE_END);
+  filter_row(f, s->inner + LINE_END, s->prefetch ? s->prefetch + LINE_END : NULL, out + LINE_END, tail - LINE_END);
+  filter_row(f, line + tail, s->prefetch ? s->prefetch + tail : NULL, out + tail, n - tail);
 }
 
 /* ------------------------------------------------- along y */

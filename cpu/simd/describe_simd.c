@@ -19,13 +19,13 @@
 
 enum {
   BLOCK = 256, /* number of samples gathered before they vote */
-  BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
+  BLOCK_CAPACITY = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64, /* number of rows whose weights and intervals are computed together */
   /* Strides between the sums, bytes: to the next direction, the next corner, and the next row of corners */
   DIRECTION_BYTES = VOTE_PRODUCTS * (int)sizeof(int32_t),
   CORNER_BYTES = SUM_CELL * (int)sizeof(int32_t),
   ROW_BYTES = CORNERS * CORNER_BYTES,
-  PLACE_MASK = 0xffff,
+  OFFSET_MASK = 0xffff,
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
@@ -36,13 +36,13 @@ enum {
 /* A block of samples that vote, and the sums of their votes. */
 typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
-  _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
-  float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* position in cells, from describe_place */
-  float direction[BLOCK_ROOM]; /* direction of the gradient in bins, relative to the feature's orientation */
-  float weight[BLOCK_ROOM];    /* weight times magnitude */
-  int32_t place[BLOCK_ROOM];   /* byte offset of a sample's first sum, in the bits of PLACE_MASK */
+  _Alignas(64) vote_block votes[BLOCK_CAPACITY / SIMD_WIDTH];
+  float row[BLOCK_CAPACITY], column[BLOCK_CAPACITY]; /* position in cells, from describe_place */
+  float direction[BLOCK_CAPACITY]; /* direction of the gradient in bins, relative to the feature's orientation */
+  float weight[BLOCK_CAPACITY];    /* weight times magnitude */
+  int32_t offset[BLOCK_CAPACITY];  /* byte offset of a sample's first sum, in the bits of OFFSET_MASK */
   int32_t count;
-  window_prefetch ahead; /* window of the next feature, to prefetch */
+  window_prefetch prefetch; /* window of the next feature, to prefetch */
 } sample_block;
 
 /* Values of a sample that depend only on its column, from column x0 on. Reads may extend one vector beyond the last
@@ -59,12 +59,12 @@ typedef struct row_values {
 
 /* Work memory that features use one after another. It is not on the stack, because a function touches all pages of
  * so large a stack frame each time it starts. */
-typedef struct window_room {
+typedef struct window_scratch {
   sample_block block;
   column_values columns;
   row_values rows;
   sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
-} window_room;
+} window_scratch;
 
 /* Part of the window inside the level. */
 typedef struct window_clip {
@@ -97,20 +97,20 @@ static void compute_columns(const describe_window *w, const window_clip *c, colu
 }
 
 /* Positions of samples at (x, dy) in the padded histogram (describe_place). */
-typedef struct cell_place {
+typedef struct cell_position {
   simd_f32 row, column;
-} cell_place;
+} cell_position;
 
-static inline cell_place place_of(const describe_window *w, simd_f32 x, simd_f32 dy) {
+static inline cell_position position_of(const describe_window *w, simd_f32 x, simd_f32 dy) {
   const simd_f32 dx = simd_sub(x, simd_set1(w->x)), middle = simd_set1(2.5f);
-  return (cell_place){simd_fma(dy, simd_set1(w->cosine), simd_fma(dx, simd_set1(-w->sine), middle)),
-                      simd_fma(dy, simd_set1(w->sine), simd_fma(dx, simd_set1(w->cosine), middle))};
+  return (cell_position){simd_fma(dy, simd_set1(w->cosine), simd_fma(dx, simd_set1(-w->sine), middle)),
+                         simd_fma(dy, simd_set1(w->sine), simd_fma(dx, simd_set1(w->cosine), middle))};
 }
 
 /* Returns for which columns x the position is past both sides where rows enter the square; with `leaving`, past either
  * side where rows leave it. As x rises, the answer changes once, from false to true, because rounding is monotonic. */
 static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32 dy, bool leaving) {
-  const cell_place at = place_of(w, x, dy);
+  const cell_position at = position_of(w, x, dy);
   const simd_f32 zero = simd_zero(), five = simd_set1(5.0f);
   const bool row_rises = w->sine <= 0.0f, column_rises = w->cosine >= 0.0f;
   if (leaving)
@@ -180,14 +180,14 @@ static inline void compute_votes(sample_block *b, int32_t n) {
   const simd_f32 corner = simd_fma(r, simd_set1((float)ROW_BYTES), simd_fma(c, simd_set1((float)CORNER_BYTES), shift));
   const simd_i32 bin = simd_cast_i32(simd_fma(d, simd_set1((float)DIRECTION_BYTES), shift));
   const simd_i32 bin_bits = simd_i32_and(bin, simd_i32_set1((DESCRIBE_BINS - 1) * DIRECTION_BYTES));
-  simd_i32_store(b->place + n, simd_i32_or(simd_cast_i32(corner), bin_bits));
+  simd_i32_store(b->offset + n, simd_i32_or(simd_cast_i32(corner), bin_bits));
   const simd_f32 v = simd_load(b->weight + n);
   const simd_f32 v1 = simd_mul(v, fr);
-  votes_turn(&b->votes[n / SIMD_WIDTH], simd_sub(v, v1), v1, fc, fd, fcd);
+  votes_transpose(&b->votes[n / SIMD_WIDTH], simd_sub(v, v1), v1, fc, fd, fcd);
 }
 
-static inline int32_t *sums_at(sample_block *b, int32_t place) {
-  return (int32_t *)(void *)((unsigned char *)b->sums + (place & PLACE_MASK));
+static inline int32_t *sums_at(sample_block *b, int32_t offset) {
+  return (int32_t *)(void *)((unsigned char *)b->sums + (offset & OFFSET_MASK));
 }
 
 /* Adds the votes of the block's samples and empties the block. Each part has a separate loop: the chains of
@@ -205,7 +205,7 @@ static void vote(sample_block *b) {
     /* Takes the samples lane by lane, because neighbouring samples often add to the same sum, and then would wait for
        each other. */
     for (int k = 0; k < 4; k++)
-      for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(sums_at(b, b->place[n + 4 * lane + k]), votes, k, lane);
+      for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(sums_at(b, b->offset[n + 4 * lane + k]), votes, k, lane);
   }
   b->count = 0;
 }
@@ -215,7 +215,7 @@ static void vote(sample_block *b) {
 static void gather_runs(sample_block *b, const plane_view *level, const describe_window *w, const float *line,
                         const column_values *columns, const row_values *rows, const sample_run *runs, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine), turn = simd_set1(w->direction);
-  window_prefetch ahead = b->ahead;
+  window_prefetch prefetch = b->prefetch;
   int32_t n = b->count;
   for (int32_t k = 0; k < count; k++) {
     const int32_t x = run_column(runs[k]), i = run_row(runs[k]);
@@ -227,7 +227,7 @@ static void gather_runs(sample_block *b, const plane_view *level, const describe
     const simd_f32 gy = simd_sub(simd_load(below), simd_load(above));
     const simd_f32 weight = simd_mul(simd_load(columns->weight + x), simd_set1(rows->weight[i]));
     simd_f32 magnitude, angle;
-    window_prefetch_row(&ahead);
+    window_prefetch_row(&prefetch);
     simd_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
     simd_store(b->direction + n, simd_sub(turn, angle));
     simd_store(b->weight + n, simd_mul(magnitude, weight));
@@ -237,15 +237,15 @@ static void gather_runs(sample_block *b, const plane_view *level, const describe
     vote(b);
     n = 0;
   }
-  b->ahead = ahead;
+  b->prefetch = prefetch;
   b->count = n;
 }
 
 /* Appends the samples of `count` rows from y on. */
-static void gather_rows(window_room *room, const plane_view *level, const describe_window *w, int32_t x0, int32_t y,
-                        int32_t count) {
-  const row_values *rows = &room->rows;
-  sample_run *runs = room->runs;
+static void gather_rows(window_scratch *scratch, const plane_view *level, const describe_window *w, int32_t x0,
+                        int32_t y, int32_t count) {
+  const row_values *rows = &scratch->rows;
+  sample_run *runs = scratch->runs;
   const float *line = level->data + (size_t)y * level->stride + x0;
   int32_t n = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -253,27 +253,27 @@ static void gather_rows(window_room *room, const plane_view *level, const descri
     if (samples <= 0) continue;
     n += list_runs(runs + n, rows->from[i] - x0, i, samples);
     if (n < RUNS_LISTED) continue;
-    gather_runs(&room->block, level, w, line, &room->columns, rows, runs, n);
+    gather_runs(&scratch->block, level, w, line, &scratch->columns, rows, runs, n);
     n = 0;
   }
-  gather_runs(&room->block, level, w, line, &room->columns, rows, runs, n);
+  gather_runs(&scratch->block, level, w, line, &scratch->columns, rows, runs, n);
 }
 
 /* Computes the bins of one feature. Gradients are twice too long and weights half too small, which saves a
  * multiplication. The polar form scales exactly, except below 1e-30, where a vote rounds to 0. */
-static void compute_bins(window_room *room, const plane_view *level, const describe_window *w, float scale,
-                         window_prefetch ahead, int32_t bins[DESCRIBE_LENGTH]) {
-  sample_block *b = &room->block;
+static void compute_bins(window_scratch *scratch, const plane_view *level, const describe_window *w, float scale,
+                         window_prefetch prefetch, int32_t bins[DESCRIBE_LENGTH]) {
+  sample_block *b = &scratch->block;
   const window_clip clip = clip_window(level, w);
   memset(b->sums, 0, sizeof b->sums);
   b->count = 0;
-  b->ahead = ahead;
+  b->prefetch = prefetch;
   if (clip.x0 <= clip.x1) {
-    compute_columns(w, &clip, &room->columns);
+    compute_columns(w, &clip, &scratch->columns);
     for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
       const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
-      compute_rows(w, &clip, 0.5f * scale, y, n, &room->rows);
-      gather_rows(room, level, w, clip.x0, y, n);
+      compute_rows(w, &clip, 0.5f * scale, y, n, &scratch->rows);
+      gather_rows(scratch, level, w, clip.x0, y, n);
     }
   }
   vote(b);
@@ -359,35 +359,35 @@ static window_prefetch next_window(const describe_args *args, uint32_t n, uint32
   return window_prefetch_of(&level, (int32_t)site.x, (int32_t)site.y, describe_radius(site.sigma));
 }
 
-static void describe_size(window_room *room, const describe_args *args, uint32_t n, uint32_t end, int32_t size,
+static void describe_size(window_scratch *scratch, const describe_args *args, uint32_t n, uint32_t end, int32_t size,
                           int32_t bins[DESCRIBE_LENGTH]) {
   plane_view level;
   const describe_site site = site_of(args, n, size, &level);
   const describe_window w =
       describe_window_of(site.x, site.y, site.sigma, args->features.orientation[n], args->params.descriptor_rule);
   assert(w.radius <= WINDOW_RADIUS_MAX);
-  compute_bins(room, &level, &w, args->scales->describe[w.radius], next_window(args, n, end, size), bins);
+  compute_bins(scratch, &level, &w, args->scales->describe[w.radius], next_window(args, n, end, size), bins);
 }
 
 /* Adds up the descriptors of all sizes. */
-static void pool_sizes(window_room *room, const describe_args *args, uint32_t n, uint32_t end,
+static void pool_sizes(window_scratch *scratch, const describe_args *args, uint32_t n, uint32_t end,
                        int32_t pooled[DESCRIBE_LENGTH]) {
   int32_t bins[DESCRIBE_LENGTH];
   memset(pooled, 0, sizeof bins);
   for (int32_t size = 0; size < args->params.domain.count; size++) {
-    describe_size(room, args, n, end, size, bins);
+    describe_size(scratch, args, n, end, size, bins);
     clip_bins(bins);
     const float factor = describe_factor(sum_of_squares(bins), 0, false);
     for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) pooled[i] += domain_share(bins[i], factor);
   }
 }
 
-static void describe_feature(window_room *room, const describe_args *args, uint32_t n, uint32_t end) {
+static void describe_feature(window_scratch *scratch, const describe_args *args, uint32_t n, uint32_t end) {
   int32_t bins[DESCRIBE_LENGTH];
   if (args->params.domain.count > 0)
-    pool_sizes(room, args, n, end, bins);
+    pool_sizes(scratch, args, n, end, bins);
   else
-    describe_size(room, args, n, end, 0, bins);
+    describe_size(scratch, args, n, end, 0, bins);
   write_descriptor(bins, args, n);
 }
 
@@ -396,9 +396,9 @@ static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
   const uint32_t listed = atomic_load_explicit(job->end, memory_order_acquire);
   const uint32_t first = job->args.first_feature + (uint32_t)chunk * DESCRIBE_ITEMS;
   const uint32_t end = listed - first < DESCRIBE_ITEMS ? listed : first + DESCRIBE_ITEMS;
-  window_room room;
+  window_scratch scratch;
   (void)worker;
-  for (uint32_t n = first; n < end; n++) describe_feature(&room, &job->args, n, listed);
+  for (uint32_t n = first; n < end; n++) describe_feature(&scratch, &job->args, n, listed);
 }
 
 void SIMD_NAME(begin_describe)(describe_job *job, const describe_args *args) {

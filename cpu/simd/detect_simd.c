@@ -3,7 +3,7 @@
 #include "cpu/simd/stages_simd.h"
 
 /* Sets the columns and rows of a chunk. */
-static void place_strip(detect_strip *s, const detect_job *job, int32_t chunk) {
+static void set_strip(detect_strip *s, const detect_job *job, int32_t chunk) {
   const plane_region r = detect_region_of(job, s->octave_index, chunk);
   const int32_t border = s->args->params.border, last = s->octave->width - border;
   s->x0 = r.x0;
@@ -19,7 +19,7 @@ static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
   (void)worker;
   detect_strip s;
   begin_strip(&s, job, detect_octave_of(job, chunk));
-  place_strip(&s, job, chunk);
+  set_strip(&s, job, chunk);
   dog_rows d;
   begin_rows(&s, &d);
   for (int32_t y = s.y0, next = s.y0 - 1; y < s.y1; y++) {

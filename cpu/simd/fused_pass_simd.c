@@ -43,7 +43,7 @@ static inline float *ring_row(const fused_pass *p, const pass_level *l, int32_t 
 
 /* Rounds columns up to the four vectors of the row loop. Values that the loop writes beyond the columns are never
  * used. */
-static inline int32_t whole_turns(int32_t columns) { return (columns + 4 * SIMD_WIDTH - 1) & ~(4 * SIMD_WIDTH - 1); }
+static inline int32_t whole_rounds(int32_t columns) { return (columns + 4 * SIMD_WIDTH - 1) & ~(4 * SIMD_WIDTH - 1); }
 
 /* Prefetches a row of the picture that the base will read some rows later. The hardware does not prefetch it, because a
  * strip reads too little of a row. */
@@ -78,7 +78,7 @@ static void filter_rows_until(fused_pass *p, int32_t s, int32_t end) {
     if (s == 0) ask_for_picture(p, l->next);
     const float *line =
         s == 0 ? p->base->read(p->base->source, &p->line, l->next) : ring_row(p, l - 1, l->next) + (l->x0 - p->first);
-    filter_row(l->filter, line, NULL, out, whole_turns(l->x1 - l->x0));
+    filter_row(l->filter, line, NULL, out, whole_rounds(l->x1 - l->x0));
     if (s > 0) keep_row(p, l - 1, l->next);
   }
 }
@@ -107,11 +107,11 @@ static __attribute__((noinline)) void make_block(const fused_pass *p, const pass
 }
 
 /* Extends a row of a level beyond the plane's sides by the halo of the next level's filter. */
-static inline void continue_row(const fused_pass *p, const pass_level *l, int32_t y, int32_t reach) {
+static inline void continue_row(const fused_pass *p, const pass_level *l, int32_t y, int32_t halo) {
   float *row = ring_row(p, l, y);
   const int32_t first = p->first;
-  for (int32_t i = -reach; i < 0 && l->x0 == 0; i++) row[i - first] = row[border_index(i, p->width, p->border) - first];
-  for (int32_t i = p->width; i < p->width + reach && l->x1 == p->width; i++)
+  for (int32_t i = -halo; i < 0 && l->x0 == 0; i++) row[i - first] = row[border_index(i, p->width, p->border) - first];
+  for (int32_t i = p->width; i < p->width + halo && l->x1 == p->width; i++)
     row[i - first] = row[border_index(i, p->width, p->border) - first];
 }
 
@@ -159,11 +159,11 @@ static inline void make_rows(fused_pass *p, int32_t s, int32_t end) {
 static inline int32_t within(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
 
 /* Places the strip's levels and rings in memory; no row is made yet. memory: size.floats floats, all initialised. */
-static void place_levels(fused_pass *p, const fused_pass_job *job, float *memory) {
+static void set_levels(fused_pass *p, const fused_pass_job *job, float *memory) {
   const fused_pass_size *size = &job->size;
   const octave_view *o = job->args.detect.octaves;
   memory += WORK_OVERREAD;
-  p->first = p->x0 - size->beside;
+  p->first = p->x0 - size->margin;
   for (int32_t s = 0; s < p->count; s++) {
     const pass_level_size *from = &size->levels[s];
     pass_level *l = &p->levels[s];
@@ -221,8 +221,8 @@ static void begin_search(detect_strip *s, fused_pass_job *job, const fused_pass 
 static void follow_before(detect_strip *s, int32_t end) {
   while (s->waiting > 0 && s->samples[s->first_waiting].y < end) {
     const int32_t y = s->samples[s->first_waiting].y;
-    const plane_region reach = {s->x0 - PASS_MOVES, y - PASS_MOVES, s->x1 + PASS_MOVES, y + PASS_MOVES + 1};
-    s->reach = &reach;
+    const plane_region follow = {s->x0 - PASS_MOVES, y - PASS_MOVES, s->x1 + PASS_MOVES, y + PASS_MOVES + 1};
+    s->follow = &follow;
     follow_until(s, y);
   }
 }
@@ -234,11 +234,11 @@ static void octave_chunk(void *argument, int32_t chunk, int32_t worker) {
   detect_strip s;
   dog_rows d;
   if (atomic_load_explicit(&job->overrun, memory_order_relaxed)) return;
-  place_levels(&p, job, job->args.scratch + (size_t)worker * job->size.floats);
+  set_levels(&p, job, job->args.scratch + (size_t)worker * job->size.floats);
   begin_strip(&s, &job->detection, 0);
   begin_search(&s, job, &p);
   begin_rows(&s, &d);
-  const int32_t behind = p.levels[p.count - 1].lag + 1, done = behind + job->size.reach + p.height;
+  const int32_t behind = p.levels[p.count - 1].lag + 1, done = behind + job->size.follow_halo + p.height;
   int32_t y = s.y0, next = s.y0 - 1;
   for (int32_t end = PASS_ROWS; end - PASS_ROWS < done && !s.overrun; end += PASS_ROWS) {
     for (int32_t i = 0; i < p.count; i++) make_rows(&p, i, within(end - p.levels[i].lag, p.height));
@@ -246,7 +246,7 @@ static void octave_chunk(void *argument, int32_t chunk, int32_t worker) {
       for (; next <= y + 1; next++) take_differences(&s, &d, next);
       search_levels(&s, &d, y);
     }
-    follow_before(&s, end - behind - job->size.reach);
+    follow_before(&s, end - behind - job->size.follow_halo);
   }
   if (p.stream) simd_stream_end();
   if (s.overrun) atomic_store_explicit(&job->overrun, true, memory_order_relaxed);
@@ -304,8 +304,8 @@ static void make_levels_about(const void *owner, const escaped_candidate *at) {
   }
   if (at->level >= scales - 1 && !(args->levels_kept >> (scales + 1) & 1)) {
     /* level S+2 is made only from a sample of level S on; radius of its filter */
-    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius;
-    plane_region r = region_about(sample, 1 + reach, &plane);
+    const int32_t halo = at->level < scales ? 0 : args->step_filter[scales + 2].radius;
+    plane_region r = region_about(sample, 1 + halo, &plane);
     if (r.x1 < plane.width) r.x1++; /* top_patch reads a fourth column besides the three that it needs */
     make_highest(args, &r);
   }
@@ -325,7 +325,7 @@ static bool follow_escaped(fused_pass_job *job) {
 }
 
 static stage_status may_go_on(const octave_args *args, stage_status st) {
-  return st == STAGE_OK && args->tell && !args->tell(args->owner, 0) ? STAGE_CANCELLED : st;
+  return st == STAGE_OK && args->report && !args->report(args->owner, 0) ? STAGE_CANCELLED : st;
 }
 
 /* Runs the separate stages instead, because more candidates wait or escape than a fused pass has capacity for. */

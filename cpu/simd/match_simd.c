@@ -29,14 +29,14 @@ static void bound_match(stage_queue *queue, const match_args *a) {
 #endif
 
 enum {
-  CHUNK_ROWS_MAX = 256, /* row numbers in the keys of columns must be below KEY_PLACES */
+  CHUNK_ROWS_MAX = 256, /* row numbers in the keys of columns must be below KEY_NUMBERS */
   CHUNK_ROWS_MIN = 16,
   CHUNKS_A_THREAD = 4,
   PACK_PANELS = 16,     /* number of panels in a chunk of packing */
   MERGE_COLUMNS = 4096, /* number of columns in a chunk of merging */
   ALIGNMENT = 64
 };
-_Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_ROWS == 0, "places of rows fit keys");
+_Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_NUMBERS && CHUNK_ROWS_MAX % TILE_ROWS == 0, "places of rows fit keys");
 
 /* Layout of the work memory. */
 typedef struct match_layout {
@@ -138,7 +138,7 @@ static void keys_clear(key_lanes *lanes, size_t count) {
 static void key_deliver(match_nearest *n, int32_t key, uint32_t first, uint32_t scale, uint32_t lane) {
   const uint32_t square = key_square(key);
   if (square > KEY_SQUARE_MAX || (float)square > n->second_squared) return;
-  match_take(n, first + key_place(key) * scale + lane, (float)square);
+  match_take(n, first + key_number(key) * scale + lane, (float)square);
 }
 
 /* Merges the lanes of each row into its result, and resets them. first: index of the candidate with number 0 in
@@ -162,26 +162,26 @@ static void columns_deliver(const byte_chunk *c, const key_lanes *lanes, uint64_
   }
 }
 
-/* Compares all rows of a chunk with one panel. vector_place: number of the panel's first vector in the keys. */
-static void byte_panel(const match_job *job, const byte_chunk *c, uint64_t panel, int32_t vector_place) {
+/* Compares all rows of a chunk with one panel. vector_number: number of the panel's first vector in the keys. */
+static void byte_panel(const match_job *job, const byte_chunk *c, uint64_t panel, int32_t vector_number) {
   const match_args *a = job->args;
   const uint64_t left = a->second.count - panel * PANEL;
   const size_t count = left < PANEL ? (size_t)left : PANEL;
   int32_t lowest[PANEL];
-  for (size_t j = 0; j < PANEL; j++) lowest[j] = j < count ? INT_MIN : KEY_NONE & -KEY_PLACES;
+  for (size_t j = 0; j < PANEL; j++) lowest[j] = j < count ? INT_MIN : KEY_NONE & -KEY_NUMBERS;
   key_lanes columns[TILE_VECTORS];
   if (c->columns) keys_clear(columns, TILE_VECTORS);
   byte_tile t = {.panel = (const int32_t *)(const void *)(a->work + panel * job->layout.panel_bytes),
                  .constant = (const int32_t *)(const void *)(a->work + job->layout.constants) + panel * PANEL,
                  .lowest = count < PANEL ? lowest : NULL,
-                 .vector_place = vector_place,
+                 .vector_number = vector_number,
                  .columns = c->columns ? columns : NULL};
   for (uint32_t r = 0; r < c->range.count; r += TILE_ROWS) {
     const uint32_t rows = c->range.count - r;
     t.rows = c->rows + (size_t)r * DOT_STEPS;
     t.row_constant = c->row_constants + r;
     t.row_count = rows < TILE_ROWS ? (int32_t)rows : TILE_ROWS;
-    t.row_place = (int32_t)r;
+    t.row_number = (int32_t)r;
     t.row_lanes = c->row_lanes + r;
     byte_tile_run(&t);
   }
@@ -206,7 +206,7 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
     pack_row(from + r * MATCH_LENGTH, c.rows + r * DOT_STEPS);
   }
   keys_clear(c.row_lanes, CHUNK_ROWS_MAX);
-  const uint64_t run = KEY_PLACES / TILE_VECTORS; /* number of panels after which vector numbers restart */
+  const uint64_t run = KEY_NUMBERS / TILE_VECTORS; /* number of panels after which vector numbers restart */
   for (uint64_t p = 0; p < job->layout.panels; p++) {
     byte_panel(job, &c, p, (int32_t)(p % run) * TILE_VECTORS);
     if (p % run == run - 1 || p + 1 == job->layout.panels) rows_deliver(job, &c, (uint32_t)(p / run * run * PANEL));
@@ -225,9 +225,9 @@ static void floats_clear(float_lanes *lanes, size_t count) {
 
 /* Inserts both candidates of a lane into the nearest of a feature. A candidate's index is first + number * scale. */
 static void lane_deliver(match_nearest *n, const float_lanes *lanes, size_t lane, uint32_t first, uint32_t scale) {
-  const uint32_t place[2] = {(uint32_t)lanes->nearest[lane], (uint32_t)lanes->second[lane]};
-  if (lanes->nearest_squared[lane] < INFINITY) match_take(n, first + place[0] * scale, lanes->nearest_squared[lane]);
-  if (lanes->second_squared[lane] < INFINITY) match_take(n, first + place[1] * scale, lanes->second_squared[lane]);
+  const uint32_t number[2] = {(uint32_t)lanes->nearest[lane], (uint32_t)lanes->second[lane]};
+  if (lanes->nearest_squared[lane] < INFINITY) match_take(n, first + number[0] * scale, lanes->nearest_squared[lane]);
+  if (lanes->second_squared[lane] < INFINITY) match_take(n, first + number[1] * scale, lanes->second_squared[lane]);
 }
 
 typedef struct float_chunk {
@@ -244,13 +244,13 @@ static void float_panel(const match_job *job, const float_chunk *c, uint64_t pan
   if (c->columns) floats_clear(columns, TILE_VECTORS);
   float_tile t = {.panel = (const float *)(const void *)(a->work + panel * job->layout.panel_bytes),
                   .valid = left < PANEL ? (int32_t)left : PANEL,
-                  .vector_place = (uint32_t)(panel * TILE_VECTORS),
+                  .vector_number = (uint32_t)(panel * TILE_VECTORS),
                   .columns = c->columns ? columns : NULL};
   for (uint32_t r = 0; r < c->range.count; r += TILE_ROWS) {
     const uint32_t rows = c->range.count - r;
     t.rows = c->rows + (size_t)r * MATCH_LENGTH;
     t.row_count = rows < TILE_ROWS ? (int32_t)rows : TILE_ROWS;
-    t.row_place = c->range.first + r;
+    t.row_number = c->range.first + r;
     t.row_lanes = c->row_lanes + r;
     float_tile_run(&t);
   }

@@ -36,14 +36,14 @@ enum {
   PANEL = TILE_VECTORS * SIMD_WIDTH,
   DOT_STEPS = MATCH_LENGTH / DOT_VALUES,
   KEY_BITS = 32 - MATCH_SQUARE_BITS,
-  KEY_PLACES = 1 << KEY_BITS,
+  KEY_NUMBERS = 1 << KEY_BITS,
   KEY_NONE = INT_MAX, /* larger than the key of any pair */
   KEY_SQUARE_MAX = MATCH_LENGTH * 255 * 255
 };
 
 /* Return the square and the number in a key. */
 SIMD_INLINE uint32_t key_square(int32_t key) { return ((uint32_t)key ^ 0x80000000u) >> KEY_BITS; }
-SIMD_INLINE uint32_t key_place(int32_t key) { return (uint32_t)key & (KEY_PLACES - 1u); }
+SIMD_INLINE uint32_t key_number(int32_t key) { return (uint32_t)key & (KEY_NUMBERS - 1u); }
 
 /* The two nearest candidates of each lane so far, in ascending order. Stored between tiles. */
 typedef struct key_lanes {
@@ -75,15 +75,15 @@ SIMD_INLINE key_pair keys_take(key_pair pair, simd_i32 key) {
 
 /* Inserts candidates. Numbers ascend from call to call, so a strict comparison gives ties to the lower number. NaN
  * is never nearer. */
-SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 place) {
+SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 number) {
   const simd_f32 d1 = simd_load(lanes->nearest_squared), d2 = simd_load(lanes->second_squared);
   const simd_mask first = simd_lt(squared, d1), next = simd_lt(squared, d2);
   if (!simd_any(next)) return; /* if no lane is nearer than the second, none is nearer than the first */
   const simd_i32 p1 = simd_i32_load(lanes->nearest), p2 = simd_i32_load(lanes->second);
   simd_store(lanes->second_squared, simd_select(first, d1, simd_select(next, squared, d2)));
-  simd_i32_store(lanes->second, simd_i32_select(first, p1, simd_i32_select(next, place, p2)));
+  simd_i32_store(lanes->second, simd_i32_select(first, p1, simd_i32_select(next, number, p2)));
   simd_store(lanes->nearest_squared, simd_select(first, squared, d1));
-  simd_i32_store(lanes->nearest, simd_i32_select(first, place, p1));
+  simd_i32_store(lanes->nearest, simd_i32_select(first, number, p1));
 }
 
 /* One tile of 8-bit descriptors. */
@@ -95,8 +95,8 @@ typedef struct byte_tile {
   const int32_t *lowest;       /* null, or [PANEL]: minimum of a lane's keys, which excludes lanes beyond the list */
   int32_t row_count;           /* number of valid rows, 1..TILE_ROWS; the others are padding, which also has an entry
                                 * in row_lanes */
-  int32_t row_place;           /* number of the first row, for the keys of columns */
-  int32_t vector_place;        /* number of the panel's first vector, for the keys of rows */
+  int32_t row_number;          /* number of the first row, for the keys of columns */
+  int32_t vector_number;       /* number of the panel's first vector, for the keys of rows */
   key_lanes *row_lanes;        /* [TILE_ROWS] */
   key_lanes *columns;          /* null, or [TILE_VECTORS] */
 } byte_tile;
@@ -144,7 +144,7 @@ SIMD_INLINE void byte_tile_take(const byte_tile *t, const int32_t *sums) {
   for (int r = 0; r < TILE_ROWS; r++) row[r] = keys_load(&t->row_lanes[r]);
   for (int v = 0; v < TILE_VECTORS; v++) {
     const simd_i32 b = simd_i32_load(t->constant + v * SIMD_WIDTH);
-    const simd_i32 place = simd_i32_set1(t->vector_place + v);
+    const simd_i32 number = simd_i32_set1(t->vector_number + v);
     key_pair column = {simd_i32_set1(KEY_NONE), simd_i32_set1(KEY_NONE)};
     if (t->columns) column = keys_load(&t->columns[v]);
     for (int r = 0; r < TILE_ROWS; r++) {
@@ -152,8 +152,8 @@ SIMD_INLINE void byte_tile_take(const byte_tile *t, const int32_t *sums) {
       const simd_i32 a = simd_i32_set1(t->row_constant[r]);
       simd_i32 key = simd_i32_add(a, simd_i32_sub(b, simd_i32_shift_left(products, KEY_BITS + 1)));
       if (t->lowest) key = simd_i32_max(key, simd_i32_load(t->lowest + v * SIMD_WIDTH));
-      row[r] = keys_take(row[r], simd_i32_or(key, place));
-      if (r < t->row_count) column = keys_take(column, simd_i32_or(key, simd_i32_set1(t->row_place + r)));
+      row[r] = keys_take(row[r], simd_i32_or(key, number));
+      if (r < t->row_count) column = keys_take(column, simd_i32_or(key, simd_i32_set1(t->row_number + r)));
     }
     if (t->columns) keys_store(&t->columns[v], column);
   }
@@ -172,7 +172,7 @@ typedef struct float_tile {
   const float *panel; /* [MATCH_LENGTH][PANEL] */
   int32_t valid;      /* number of valid descriptors in the panel */
   int32_t row_count;
-  uint32_t row_place, vector_place;
+  uint32_t row_number, vector_number;
   float_lanes *row_lanes, *columns;
 } float_tile;
 
@@ -217,8 +217,8 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
     for (int32_t j = t->valid; j < PANEL; j++) row[j] = INFINITY;
     for (int v = 0; v < TILE_VECTORS; v++) {
       const simd_f32 squared = simd_load(row + v * SIMD_WIDTH);
-      floats_take(&t->row_lanes[r], squared, simd_i32_set1((int32_t)(t->vector_place + (uint32_t)v)));
-      if (t->columns) floats_take(&t->columns[v], squared, simd_i32_set1((int32_t)(t->row_place + (uint32_t)r)));
+      floats_take(&t->row_lanes[r], squared, simd_i32_set1((int32_t)(t->vector_number + (uint32_t)v)));
+      if (t->columns) floats_take(&t->columns[v], squared, simd_i32_set1((int32_t)(t->row_number + (uint32_t)r)));
     }
   }
 }

@@ -15,25 +15,25 @@
 
 enum {
   BLOCK = 512, /* number of samples gathered before they vote */
-  BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
+  BLOCK_CAPACITY = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64, /* number of rows whose weights and intervals are computed together */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
-  BINS_ROOM = 40, /* stride between histograms */
-  BIN_MIN = -19,  /* separate sums for bins -19..18 */
-  REACH = 6,      /* number of bins that smoothing reads on either side of a bin */
+  BINS_STRIDE = 40,  /* stride between histograms */
+  BIN_MIN = -19,     /* separate sums for bins -19..18 */
+  SMOOTH_RADIUS = 6, /* number of bins that smoothing reads on either side of a bin */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
 /* A block of samples that vote, and the sums of their votes, from BIN_MIN on. Sum b has bin b in its low half and bin b
    + 1 in its high half. */
 typedef struct sample_block {
-  _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
-  float gx[BLOCK_ROOM], gy[BLOCK_ROOM],
-      weight[BLOCK_ROOM];      /* first gy and weight; later direction, and weight times magnitude */
-  float pairs[2 * BLOCK_ROOM]; /* bits of two int32 votes per sample */
-  int32_t place[BLOCK_ROOM];
+  _Alignas(64) uint64_t sums[COPIES * BINS_STRIDE];
+  float gx[BLOCK_CAPACITY], gy[BLOCK_CAPACITY],
+      weight[BLOCK_CAPACITY];      /* first gy and weight; later direction, and weight times magnitude */
+  float pairs[2 * BLOCK_CAPACITY]; /* bits of two int32 votes per sample */
+  int32_t offset[BLOCK_CAPACITY];
   int32_t count;
-  window_prefetch ahead; /* window of the next keypoint, to prefetch */
+  window_prefetch prefetch; /* window of the next keypoint, to prefetch */
 } sample_block;
 
 /* Values of a sample that depend only on its column. Reads may extend one vector beyond the last column. */
@@ -49,12 +49,12 @@ typedef struct row_values {
 
 /* Work memory that keypoints use one after another. It is not on the stack, because a function touches all pages of
  * so large a stack frame each time it starts. */
-typedef struct window_room {
+typedef struct window_scratch {
   sample_block block;
   column_values columns;
   row_values rows;
   sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
-} window_room;
+} window_scratch;
 
 /* Part of the window inside the level. */
 typedef struct window_clip {
@@ -105,17 +105,18 @@ static void compute_rows(const orient_window *w, const window_clip *c, float sca
 }
 
 /* Converts the block's gradients to magnitudes times weights, and to directions in bins. */
-static void turn_gradients(sample_block *b) {
-  window_prefetch ahead = b->ahead;
+static void polar_gradients(sample_block *b) {
+  window_prefetch prefetch = b->prefetch;
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     simd_f32 magnitude, position;
-    window_prefetch_row(&ahead);
+    window_prefetch_row(&prefetch);
     simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), (float)ORIENT_BINS, &magnitude, &position);
     simd_store(b->gy + n, position);
     simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
-  while (ahead.rows > 0) window_prefetch_row(&ahead); /* prefetches the rows that were not prefetched during the loop */
-  b->ahead = ahead;
+  while (prefetch.rows > 0)
+    window_prefetch_row(&prefetch); /* prefetches the rows that were not prefetched during the loop */
+  b->prefetch = prefetch;
 }
 
 /* Computes the votes of the block's samples n to n + SIMD_WIDTH - 1, and the lower bin of each sample in the histogram
@@ -133,7 +134,7 @@ static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, s
     v0 = simd_i32_sub(simd_biased_round(v), upper);
     v1 = simd_i32_sub(upper, simd_i32_set1(ROUNDED_BIAS));
   }
-  simd_i32_store(b->place + n, simd_i32_add(bin, histogram));
+  simd_i32_store(b->offset + n, simd_i32_add(bin, histogram));
   simd_store_interleaved(b->pairs + 2 * n, simd_cast_f32(v0), simd_cast_f32(v1));
 }
 
@@ -142,18 +143,18 @@ static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, s
 static void vote(sample_block *b, author_rule rule) {
   const simd_f32 zero = simd_zero();
   int32_t histograms[SIMD_WIDTH];
-  for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM - BIN_MIN;
+  for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_STRIDE - BIN_MIN;
   /* Fills the last vector with samples of weight 0. */
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
   simd_store(b->weight + b->count, zero);
-  turn_gradients(b);
+  polar_gradients(b);
   const simd_i32 histogram = simd_i32_load(histograms);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n, rule, histogram);
   for (int32_t n = 0; n < b->count; n++) {
     uint64_t pair;
     memcpy(&pair, b->pairs + 2 * n, sizeof pair);
-    b->sums[b->place[n]] += pair;
+    b->sums[b->offset[n]] += pair;
   }
   b->count = 0;
 }
@@ -205,70 +206,71 @@ static void gather_runs(sample_block *b, const plane_view *level, const orient_w
 }
 
 /* Appends the samples of `count` rows from y on. */
-static void gather_rows(window_room *room, const plane_view *level, const orient_window *w, const window_clip *c,
+static void gather_rows(window_scratch *scratch, const plane_view *level, const orient_window *w, const window_clip *c,
                         int32_t y, int32_t count, author_rule rule) {
-  const row_values *rows = &room->rows;
-  sample_run *runs = room->runs;
+  const row_values *rows = &scratch->rows;
+  sample_run *runs = scratch->runs;
   int32_t n = 0;
   for (int32_t i = 0; i < count; i++) {
     const int32_t samples = rows->end[i] - rows->from[i];
     if (samples <= 0) continue;
     n += list_runs(runs + n, rows->from[i] - c->x0, i, samples);
     if (n < RUNS_LISTED) continue;
-    gather_runs(&room->block, level, w, c, &room->columns, rows, y, runs, n, rule);
+    gather_runs(&scratch->block, level, w, c, &scratch->columns, rows, y, runs, n, rule);
     n = 0;
   }
-  gather_runs(&room->block, level, w, c, &room->columns, rows, y, runs, n, rule);
+  gather_runs(&scratch->block, level, w, c, &scratch->columns, rows, y, runs, n, rule);
 }
 
 /* Computes the bins from the sums: a bin is the low half of its sum plus the high half of the sum below. */
-static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS]) {
-  int32_t turned[BINS_ROOM + 1]; /* bins from BIN_MIN on, before their indices are taken modulo ORIENT_BINS */
-  for (int32_t i = 0; i < BINS_ROOM; i++) turned[i] = (int32_t)(uint32_t)sums[i];
-  turned[BINS_ROOM] = 0;
-  for (int32_t i = 0; i < BINS_ROOM; i++) turned[i + 1] += (int32_t)(sums[i] >> 32);
+static void fold_sums(const uint64_t sums[BINS_STRIDE], int32_t bins[ORIENT_BINS]) {
+  int32_t turned[BINS_STRIDE + 1]; /* bins from BIN_MIN on, before their indices are taken modulo ORIENT_BINS */
+  for (int32_t i = 0; i < BINS_STRIDE; i++) turned[i] = (int32_t)(uint32_t)sums[i];
+  turned[BINS_STRIDE] = 0;
+  for (int32_t i = 0; i < BINS_STRIDE; i++) turned[i + 1] += (int32_t)(sums[i] >> 32);
   for (int32_t b = 0; b < ORIENT_BINS; b++) {
     const int32_t below = b - ORIENT_BINS - BIN_MIN, own = b - BIN_MIN;
-    bins[b] = (own < BINS_ROOM ? turned[own] : 0) + (below >= 0 ? turned[below] : 0);
+    bins[b] = (own < BINS_STRIDE ? turned[own] : 0) + (below >= 0 ? turned[below] : 0);
   }
 }
 
 /* Computes the 36 bins of a window. Gradients are twice too long and weights half too small, which saves a
  * multiplication. The polar form scales exactly, except below 1e-30, where a vote rounds to 0. */
-static void compute_bins(window_room *room, const plane_view *level, const orient_window *w, float scale,
-                         author_rule rule, window_prefetch ahead, int32_t bins[ORIENT_BINS]) {
-  sample_block *block = &room->block;
+static void compute_bins(window_scratch *scratch, const plane_view *level, const orient_window *w, float scale,
+                         author_rule rule, window_prefetch prefetch, int32_t bins[ORIENT_BINS]) {
+  sample_block *block = &scratch->block;
   const window_clip clip = clip_window(level, w);
   memset(block->sums, 0, sizeof block->sums);
   block->count = 0;
-  block->ahead = ahead;
+  block->prefetch = prefetch;
   if (clip.x0 <= clip.x1) {
-    compute_columns(w, &clip, &room->columns);
+    compute_columns(w, &clip, &scratch->columns);
     for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
       const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
-      compute_rows(w, &clip, 0.5f * scale, y, n, &room->rows);
-      gather_rows(room, level, w, &clip, y, n, rule);
+      compute_rows(w, &clip, 0.5f * scale, y, n, &scratch->rows);
+      gather_rows(scratch, level, w, &clip, y, n, rule);
     }
   }
   vote(block, rule);
   for (int32_t copy = 1; copy < COPIES; copy++)
-    for (int32_t b = 0; b < BINS_ROOM; b++) block->sums[b] += block->sums[copy * BINS_ROOM + b];
+    for (int32_t b = 0; b < BINS_STRIDE; b++) block->sums[b] += block->sums[copy * BINS_STRIDE + b];
   fold_sums(block->sums, bins);
 }
 
 /* Computes orient_smooth_bin for every bin. */
 static void smooth(const int32_t bins[ORIENT_BINS], author_rule rule, double smoothed[ORIENT_BINS]) {
-  static const double opencv[REACH + 1] = {6, 4, 1}, boxes[REACH + 1] = {141, 126, 90, 50, 21, 6, 1};
+  static const double opencv[SMOOTH_RADIUS + 1] = {6, 4, 1}, boxes[SMOOTH_RADIUS + 1] = {141, 126, 90, 50, 21, 6, 1};
   const double *taps = rule == RULE_OPENCV ? opencv : boxes;
-  double ring[ORIENT_BINS + 2 * REACH];
-  for (int32_t b = 0; b < ORIENT_BINS; b++) ring[REACH + b] = bins[b];
-  for (int32_t i = 0; i < REACH; i++) {
+  double ring[ORIENT_BINS + 2 * SMOOTH_RADIUS];
+  for (int32_t b = 0; b < ORIENT_BINS; b++) ring[SMOOTH_RADIUS + b] = bins[b];
+  for (int32_t i = 0; i < SMOOTH_RADIUS; i++) {
     ring[i] = ring[ORIENT_BINS + i];
-    ring[REACH + ORIENT_BINS + i] = ring[REACH + i];
+    ring[SMOOTH_RADIUS + ORIENT_BINS + i] = ring[SMOOTH_RADIUS + i];
   }
-  for (int32_t b = 0; b < ORIENT_BINS; b++) smoothed[b] = taps[0] * ring[REACH + b];
-  for (int32_t j = 1; j <= REACH; j++)
-    for (int32_t b = 0; b < ORIENT_BINS; b++) smoothed[b] += taps[j] * (ring[REACH + b - j] + ring[REACH + b + j]);
+  for (int32_t b = 0; b < ORIENT_BINS; b++) smoothed[b] = taps[0] * ring[SMOOTH_RADIUS + b];
+  for (int32_t j = 1; j <= SMOOTH_RADIUS; j++)
+    for (int32_t b = 0; b < ORIENT_BINS; b++)
+      smoothed[b] += taps[j] * (ring[SMOOTH_RADIUS + b - j] + ring[SMOOTH_RADIUS + b + j]);
 }
 
 static double largest_of(const double h[ORIENT_BINS]) {
@@ -338,7 +340,7 @@ static window_prefetch next_window(const orient_args *args, uint32_t n, uint32_t
   return window_prefetch_of(&level, (int32_t)at.x, (int32_t)at.y, radius);
 }
 
-static int32_t orient_keypoint(window_room *room, const orient_args *args, uint32_t n, uint32_t end,
+static int32_t orient_keypoint(window_scratch *scratch, const orient_args *args, uint32_t n, uint32_t end,
                                float angles[ORIENT_PEAKS_MAX]) {
   const keypoint_list *k = &args->keypoints;
   const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
@@ -348,7 +350,7 @@ static int32_t orient_keypoint(window_room *room, const orient_args *args, uint3
   const orient_window w = orient_window_of(at.x, at.y, at.sigma, k->column[n], k->row[n], rule);
   int32_t bins[ORIENT_BINS];
   assert(w.radius <= WINDOW_RADIUS_MAX);
-  compute_bins(room, &level, &w, args->scales->orient[w.radius], rule, next_window(args, n + 1, end), bins);
+  compute_bins(scratch, &level, &w, args->scales->orient[w.radius], rule, next_window(args, n + 1, end), bins);
   return peak_angles(bins, &args->params, angles);
 }
 
@@ -356,7 +358,7 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
   orient_job *job = argument;
   const orient_args *args = &job->args;
   const uint32_t end = atomic_load_explicit(&job->end, memory_order_acquire);
-  window_room room;
+  window_scratch scratch;
   ordered_chunk c = {.first = args->first_keypoint + (uint32_t)chunk * ORDERED_ITEMS};
   (void)worker;
   for (uint32_t i = 0; i < ORDERED_ITEMS && c.first + i < end; i++) {
@@ -365,7 +367,7 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
     if (args->params.upright)
       *angles = 0.0f;
     else
-      count = orient_keypoint(&room, args, c.first + i, end, angles);
+      count = orient_keypoint(&scratch, args, c.first + i, end, angles);
     c.count[i] = (uint8_t)count;
     c.angles += count;
     c.items++;

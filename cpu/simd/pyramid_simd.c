@@ -241,16 +241,16 @@ static void copy_samples(const line_strip *s, const float *row, int32_t from, in
 static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
   const plane_view *in = source;
   const float *row = in->data + (size_t)y * in->stride;
-  s->ahead =
+  s->prefetch =
       s->rows_ahead > 0 && y + s->rows_ahead < s->height ? row + (size_t)s->rows_ahead * in->stride + s->x0 : NULL;
   if (s->x0 - s->radius - WORK_OVERREAD >= 0 && s->x1 + s->radius + WORK_OVERREAD <= in->width) return row + s->x0;
   float *line = line_of_strip(s, 0);
   const int32_t columns = s->x1 - s->x0;
-  const bool wide = columns >= 4 * (LINE_END + LINE_END_REACH) && s->radius + WORK_OVERREAD <= LINE_END_REACH;
+  const bool wide = columns >= 4 * (LINE_END + LINE_END_HALO) && s->radius + WORK_OVERREAD <= LINE_END_HALO;
   s->inner = wide ? row + s->x0 : NULL;
   if (wide) {
-    copy_samples(s, row, s->first, s->x0 + LINE_END + LINE_END_REACH, line);
-    copy_samples(s, row, s->x1 - line_tail(columns) - LINE_END_REACH, s->end, line);
+    copy_samples(s, row, s->first, s->x0 + LINE_END + LINE_END_HALO, line);
+    copy_samples(s, row, s->x1 - line_tail(columns) - LINE_END_HALO, s->end, line);
   } else {
     copy_samples(s, row, s->first, s->end, line);
   }

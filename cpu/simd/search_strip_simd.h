@@ -124,8 +124,8 @@ typedef struct detect_strip {
   bool overrun;                      /* only with rings: samples were dropped, because too many were waiting */
   int32_t octave_index;
   keypoint_records *records;
-  const plane_region *reach;  /* region in which candidates may be followed; null: everywhere */
-  escaped_candidate *escaped; /* receives candidates that leave `reach` */
+  const plane_region *follow; /* region in which candidates may be followed; null: everywhere */
+  escaped_candidate *escaped; /* receives candidates that leave `follow` */
   uint32_t escaped_capacity;
   atomic_uint *escaped_count;
   /* Null, or a function for the escaped candidates of a fused pass, which recomputes the samples that a fit reads and
@@ -229,9 +229,9 @@ static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
 
 /* Prefetches columns of the Gaussian levels [first, end) in a later row. The comparisons read only differences,
  * which are in the L1 cache, so the two overlap. */
-static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns, int32_t first, int32_t end) {
+static inline void ask_for(const float *const *prefetch, int32_t x, int32_t columns, int32_t first, int32_t end) {
   for (int32_t level = first; level < end; level++)
-    for (int32_t i = 0; i < columns; i += 16) __builtin_prefetch(ahead[level] + x + i);
+    for (int32_t i = 0; i < columns; i += 16) __builtin_prefetch(prefetch[level] + x + i);
 }
 
 /* ------------------------------------------------- from a sample to its keypoint */
@@ -288,9 +288,9 @@ static inline void add_keypoint(detect_strip *s, const waiting_sample *at, const
   const sift_params *p = &s->args->params;
   const float response = refine_response(q);
   if (p->refine_rule == RULE_LOWE) refine_again(&l->view, l->level, l->x, l->y, q);
-  const located place = located_at(p, s->octave->octave, q, response, at->level, at->x, at->y);
-  if (!place_kept(&s->args->filter, place.x, place.y)) return;
-  s->found[s->found_count++] = (keypoint_record){place, s->octave_index, at->level, at->x, at->y};
+  const located found = located_at(p, s->octave->octave, q, response, at->level, at->x, at->y);
+  if (!place_kept(&s->args->filter, found.x, found.y)) return;
+  s->found[s->found_count++] = (keypoint_record){found, s->octave_index, at->level, at->x, at->y};
   if (s->found_count == FOUND_MAX) hand_over(s);
 }
 
@@ -305,7 +305,7 @@ static inline void follow_on(detect_strip *s, waiting_sample at) {
   levels_about about;
   quadratic q;
   for (; at.step < REFINE_STEPS; at.step++) {
-    if (s->reach && !region_has(s->reach, at.x, at.y)) {
+    if (s->follow && !region_has(s->follow, at.x, at.y)) {
       add_escaped(s, &at);
       return;
     }
@@ -338,9 +338,9 @@ static inline void follow_until(detect_strip *s, int32_t last) {
 /* Prefetches rows of level S+1 that a patch needs and that the chunk has not read yet. */
 static inline void ask_for_patch(const detect_strip *s, int32_t x, int32_t y) {
   const top_step *t = &s->top;
-  const int32_t reach = t->filter->radius + 1;
-  const int32_t left = x - reach > 0 ? x - reach : 0, right = x + reach < t->width ? x + reach : t->width - 1;
-  const int32_t top = y - reach > 0 ? y - reach : 0, end = y + reach < t->height ? y + reach : t->height - 1;
+  const int32_t halo = t->filter->radius + 1;
+  const int32_t left = x - halo > 0 ? x - halo : 0, right = x + halo < t->width ? x + halo : t->width - 1;
+  const int32_t top = y - halo > 0 ? y - halo : 0, end = y + halo < t->height ? y + halo : t->height - 1;
   for (int32_t row = top; row <= end; row++) {
     if (row >= s->y0 - 1 && row <= s->y1) row = s->y1 + 1;
     if (row > end) return;
@@ -359,8 +359,8 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
   }
   s->samples[(s->first_waiting + s->waiting) % WAITING_MAX] = (waiting_sample){level, x, y, 0};
   s->waiting++;
-  const int32_t reach = s->top.filter->radius + 1;
-  if (!s->in_rings && level == s->args->params.scales && (y - reach < s->y0 - 1 || y + reach > s->y1))
+  const int32_t halo = s->top.filter->radius + 1;
+  if (!s->in_rings && level == s->args->params.scales && (y - halo < s->y0 - 1 || y + halo > s->y1))
     ask_for_patch(s, x, y);
 }
 
@@ -368,9 +368,9 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 
 /* Inputs of the search of one row of one level. */
 typedef struct search_row {
-  const float *rows[3];      /* rows in the form that about_centre expects */
-  const float *const *ahead; /* [level]: a later row, to prefetch */
-  int32_t first, end;        /* range of levels that this search prefetches */
+  const float *rows[3];         /* rows in the form that about_centre expects */
+  const float *const *prefetch; /* [level]: a later row, to prefetch */
+  int32_t first, end;           /* range of levels that this search prefetches */
   int32_t level, y;
 } search_row;
 
@@ -387,7 +387,7 @@ SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int
     const extremes next = about_centre(rows, x + SIMD_WIDTH, top);
     const simd_f32 next_centre = simd_load(centres + x + SIMD_WIDTH);
     const extremes after = and_also(next, next_centre);
-    if (x % 16 == 0) ask_for(r->ahead, x, 16, r->first, r->end);
+    if (x % 16 == 0) ask_for(r->prefetch, x, 16, r->first, r->end);
     about.most = simd_max(about.most, simd_max(simd_before(before.most, here.most), simd_after(here.most, after.most)));
     about.least =
         simd_min(about.least, simd_min(simd_before(before.least, here.least), simd_after(here.least, after.least)));
@@ -408,16 +408,16 @@ SIMD_FOR_CONSTANTS void search_blocks(detect_strip *s, const search_row *r, cons
     const int32_t first = x;
     while (x < n && above[x / BLOCK]) x += BLOCK;
     if (x > first) search_columns(s, r, first, x < n ? x : n, ties, top);
-    for (; x < n && !above[x / BLOCK]; x += BLOCK) ask_for(r->ahead, x, BLOCK, r->first, r->end);
+    for (; x < n && !above[x / BLOCK]; x += BLOCK) ask_for(r->prefetch, x, BLOCK, r->first, r->end);
   }
 }
 
 /* Searches one row of one level. For level S the level above is not compared. */
-static inline void search_level(detect_strip *s, const dog_rows *d, const float *const *ahead, int32_t level,
+static inline void search_level(detect_strip *s, const dog_rows *d, const float *const *prefetch, int32_t level,
                                 int32_t y) {
   const int32_t scales = s->args->params.scales;
   const bool ties = s->args->params.extremum_ties;
-  search_row r = {.ahead = ahead,
+  search_row r = {.prefetch = prefetch,
                   .first = (level - 1) * (scales + 2) / scales,
                   .end = level * (scales + 2) / scales,
                   .level = level,
@@ -433,9 +433,9 @@ static inline void search_level(detect_strip *s, const dog_rows *d, const float 
 /* Searches one row of all levels. */
 static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
   const int32_t scales = s->args->params.scales, next = y + ROWS_AHEAD < s->octave->height ? y + ROWS_AHEAD : y;
-  const float *ahead[SCALES_MAX + 2];
-  for (int32_t level = 0; level <= scales + 1; level++) ahead[level] = level_at(&s->levels[level], s->x0, next);
-  for (int32_t level = 1; level <= scales; level++) search_level(s, d, ahead, level, y);
+  const float *prefetch[SCALES_MAX + 2];
+  for (int32_t level = 0; level <= scales + 1; level++) prefetch[level] = level_at(&s->levels[level], s->x0, next);
+  for (int32_t level = 1; level <= scales; level++) search_level(s, d, prefetch, level, y);
 }
 
 /* Sets up a strip of an octave, before any search. */
@@ -445,7 +445,7 @@ static inline void begin_strip(detect_strip *s, detect_job *job, int32_t octave_
   s->args = args;
   s->octave = &args->octaves[octave_index];
   s->records = &job->records;
-  s->reach = args->part ? &args->part->reach : NULL;
+  s->follow = args->part ? &args->part->follow : NULL;
   s->escaped = args->part ? args->part->escaped : NULL;
   s->escaped_capacity = args->part ? args->part->escaped_capacity : 0;
   s->escaped_count = &job->escaped;

@@ -44,7 +44,7 @@ typedef struct vote_block {
 
 /* Fills the block from the shares v0 and v1 of the two rows, the fractions fc of the column and fd of the
  * direction, and their product fcd. */
-SIMD_INLINE void votes_turn(vote_block *out, simd_f32 v0, simd_f32 v1, simd_f32 fc, simd_f32 fd, simd_f32 fcd) {
+SIMD_INLINE void votes_transpose(vote_block *out, simd_f32 v0, simd_f32 v1, simd_f32 fc, simd_f32 fd, simd_f32 fcd) {
   const simd_f32 one = simd_set1(1.0f);
   const simd_f32 a = VOTES_LOW(one, fc), b = VOTES_LOW(fd, fcd), c = VOTES_HIGH(one, fc), d = VOTES_HIGH(fd, fcd);
   simd_store(out->factors[0], VOTES_PAIR(a, b, unpacklo));

@@ -73,7 +73,7 @@ __attribute__((weak)) int atomic_file_begins(const char *temporary) {
   return -1;
 }
 
-__attribute__((weak)) void atomic_file_gone(int place) { (void)place; }
+__attribute__((weak)) void atomic_file_gone(int slot) { (void)slot; }
 
 /* ---- temporary files */
 

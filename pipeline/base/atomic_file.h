@@ -54,7 +54,7 @@ void atomic_file_abandon(atomic_file *file);
    return value of the first. The library's versions do nothing (weak symbols), because the library has no global state.
    The command defines both for its signal handler: cli/common/cli_output.c. */
 int atomic_file_begins(const char *temporary);
-void atomic_file_gone(int place);
+void atomic_file_gone(int slot);
 
 /* Deletes temporary files that killed processes left in the folder of `path`: files of this user without a lock. A
    process in progress locks its file until the rename. */

@@ -303,20 +303,20 @@ hs_status hs_batch_open(hs_batch **opened, const hs_batch_options *options, char
 
 /* ---- adding */
 
-static const hs_image *copy_view(unsigned char **place, const hs_image *image) {
+static const hs_image *copy_view(unsigned char **memory, const hs_image *image) {
   if (!image) return NULL;
-  hs_image *copy = (hs_image *)(void *)*place;
+  hs_image *copy = (hs_image *)(void *)*memory;
   *copy = *image;
   copy->memory = NULL; /* the memory still belongs to the caller */
-  *place += sizeof *copy;
+  *memory += sizeof *copy;
   return copy;
 }
 
-static const char *copy_text(unsigned char **place, const char *text) {
-  char *copy = (char *)*place;
+static const char *copy_text(unsigned char **memory, const char *text) {
+  char *copy = (char *)*memory;
   const size_t bytes = strlen(text) + 1;
   memcpy(copy, text, bytes);
-  *place += bytes;
+  *memory += bytes;
   return copy;
 }
 
@@ -325,13 +325,13 @@ static bool copy_input(hs_batch *batch, const hs_batch_image *image, batch_input
   const char *name = image->name ? image->name : "";
   const size_t views = (size_t)(image->image != NULL) + (size_t)(image->mask != NULL);
   const size_t texts = (image->path ? strlen(image->path) + 1 : 0) + strlen(name) + 1;
-  unsigned char *place = buffer_pool_plain_alloc(&batch->pool, views * sizeof(hs_image) + texts);
-  *input = (batch_input){.block = place, .bytes = image->bytes, .byte_count = image->byte_count, .user = image->user};
-  if (!place) return false;
-  input->image = copy_view(&place, image->image);
-  input->mask = copy_view(&place, image->mask);
-  if (image->path) input->path = copy_text(&place, image->path);
-  input->name = image->path && !image->name ? input->path : copy_text(&place, name);
+  unsigned char *memory = buffer_pool_plain_alloc(&batch->pool, views * sizeof(hs_image) + texts);
+  *input = (batch_input){.block = memory, .bytes = image->bytes, .byte_count = image->byte_count, .user = image->user};
+  if (!memory) return false;
+  input->image = copy_view(&memory, image->image);
+  input->mask = copy_view(&memory, image->mask);
+  if (image->path) input->path = copy_text(&memory, image->path);
+  input->name = image->path && !image->name ? input->path : copy_text(&memory, name);
   return true;
 }
 
@@ -428,7 +428,7 @@ static batch_slot *take_finished(hs_batch *batch) {
   batch->finished_count--;
   batch->given++;
   batch->unreleased++;
-  slot->is_given = true;
+  slot->is_returned = true;
   slot->is_held = slot->features != NULL;
   batch->held += slot->is_held;
   return slot;
@@ -485,9 +485,9 @@ static batch_slot *slot_of(hs_batch *batch, const hs_batch_result *result) {
     return NULL;
   batch_slot *slot = &batch->slots[(at - first) / sizeof(batch_slot)];
   pthread_mutex_lock(&batch->lock);
-  const bool is_given = slot->is_given;
+  const bool is_returned = slot->is_returned;
   pthread_mutex_unlock(&batch->lock);
-  return is_given ? slot : NULL;
+  return is_returned ? slot : NULL;
 }
 
 /* Takes the slot's features back from the caller. is_end: the result is released too. */
@@ -499,7 +499,7 @@ static void return_list(hs_batch *batch, batch_slot *slot, bool is_end) {
   batch->held -= slot->is_held;
   batch->unreleased -= is_end;
   slot->is_held = false;
-  slot->is_given = !is_end;
+  slot->is_returned = !is_end;
   /* the thread that was woken for a result may not have been allowed to take it */
   if (batch->finished_count > 0) pthread_cond_signal(&batch->finished);
   pthread_mutex_unlock(&batch->lock);

@@ -46,10 +46,10 @@ static hs_status find_mask(hs_batch *batch, batch_slot *slot) {
     if (status != HS_OK) return status;
   }
   if (!o->mask) return HS_OK;
-  hs_image given = slot->mask;
+  hs_image before = slot->mask;
   const hs_status status = o->mask(o->user, slot->result.index, slot->input.user, &slot->source.image, &slot->mask,
                                    slot->message, sizeof slot->message);
-  if (slot->mask.memory != given.memory) hs_image_free(&given); /* replaced */
+  if (slot->mask.memory != before.memory) hs_image_free(&before); /* replaced */
   return status;
 }
 

@@ -52,8 +52,8 @@ typedef struct batch_slot {
   hs_load_notes notes;
   hs_features *features;
   double submitted_ms;
-  /* is_given: the user has the result; is_held: the result has features, and counts in hs_batch.held */
-  bool is_given, is_held;
+  /* is_returned: the user has the result; is_held: the result has features, and counts in hs_batch.held */
+  bool is_returned, is_held;
   char message[BATCH_MESSAGE_BYTES];
 } batch_slot;
 

@@ -169,9 +169,9 @@ static bool note_visited(folder_walk *walk, const struct stat *info, bool *is_ne
 
 static char *join_path(const char *folder, const char *name) {
   const size_t length = strlen(folder);
-  const size_t room = length + strlen(name) + 2;
-  char *path = malloc(room);
-  if (path) snprintf(path, room, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
+  const size_t bytes = length + strlen(name) + 2;
+  char *path = malloc(bytes);
+  if (path) snprintf(path, bytes, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
   return path;
 }
 

@@ -34,8 +34,8 @@ static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
   struct stat info;
   const bool is_there = stat(path, &info) == 0, is_folder = is_there && S_ISDIR(info.st_mode);
   const hs_format named = hs_format_of_name(path);
-  job->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
-  if (!values[OPTION_FORMAT].given && !is_folder && named == HS_FORMAT_COLMAP_DB) job->format = HS_FORMAT_COLMAP_DB;
+  job->format = values[OPTION_FORMAT].is_set ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
+  if (!values[OPTION_FORMAT].is_set && !is_folder && named == HS_FORMAT_COLMAP_DB) job->format = HS_FORMAT_COLMAP_DB;
   if (is_there && is_folder == (job->format == HS_FORMAT_COLMAP_DB)) {
     snprintf(message, message_bytes, "--output '%s': is a %s: expected a %s", path, is_folder ? "directory" : "file",
              is_folder ? "database" : "directory");
@@ -57,13 +57,13 @@ static cli_exit read_own_options(batch_job *job) {
   const option_value *values = job->set->values;
   char message[CLI_MESSAGE_BYTES] = "";
   job->shard = job->shards = 1;
-  if (values[OPTION_SHARD].given &&
+  if (values[OPTION_SHARD].is_set &&
       hs_find_shard(values[OPTION_SHARD].text, NULL, NULL, &job->shard, &job->shards, message, sizeof message) != HS_OK)
     return usage(message);
-  if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0)
+  if (!values[OPTION_OUTPUT].is_set || strcmp(values[OPTION_OUTPUT].text, "-") == 0)
     return usage("--output is missing: expected a directory or a database for the features");
   if (!choose_format(job, message, sizeof message)) return usage(message);
-  if (values[OPTION_MAX_IMAGE_SIZE].given && values[OPTION_REGION].given)
+  if (values[OPTION_MAX_IMAGE_SIZE].is_set && values[OPTION_REGION].is_set)
     return usage("--region is of the image as it is: expected without --max-image-size");
   database_camera camera;
   if (!database_options_are_used(job->set, job->format == HS_FORMAT_COLMAP_DB, message, sizeof message) ||
@@ -81,13 +81,13 @@ static const char *listed_name(const void *list, size_t index) {
 static cli_exit load_mask(batch_job *job) {
   const option_value *mask = &job->set->values[OPTION_MASK];
   char message[CLI_MESSAGE_BYTES] = "";
-  if (mask->given && cli_load_mask(&job->input, mask->text, &job->mask, message, sizeof message) != HS_OK) {
+  if (mask->is_set && cli_load_mask(&job->input, mask->text, &job->mask, message, sizeof message) != HS_OK) {
     cli_error(COMMAND_BATCH, "--mask: %s", message);
     return CLI_FAILED;
   }
   if (image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message) &&
       image_masks_count(&job->masks, job->list.count, listed_name, &job->list, message, sizeof message)) {
-    if (message[0] != '\0' && !job->set->values[OPTION_QUIET].given) cli_note("%s", message);
+    if (message[0] != '\0' && !job->set->values[OPTION_QUIET].is_set) cli_note("%s", message);
     return CLI_DONE;
   }
   cli_error(COMMAND_BATCH, "%s", message);
@@ -117,13 +117,13 @@ static cli_exit prepare_outputs(batch_job *job) {
   if (result != CLI_DONE) return result;
   const batch_inputs inputs = {job->input.load.ignore_exif != 0, digest_of_mask(&job->mask)};
   char *settings = batch_settings_text(job->set, &job->options, format_by_id(format)->name, &inputs);
-  const size_t room = strlen(job->store.place) + sizeof "/manifest";
-  char *prefix = malloc(room);
+  const size_t bytes = strlen(job->store.location) + sizeof "/manifest";
+  char *prefix = malloc(bytes);
   if (!settings || !prefix || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
     cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
     result = CLI_FAILED;
   } else {
-    snprintf(prefix, room, "%s%smanifest", job->store.place, batch_store_is_database(&job->store) ? "." : "/");
+    snprintf(prefix, bytes, "%s%smanifest", job->store.location, batch_store_is_database(&job->store) ? "." : "/");
     result = batch_manifest_make(&job->manifest, &job->list, prefix, job->shard, job->shards, settings);
   }
   free(settings);
@@ -266,7 +266,7 @@ static cli_exit run_batch(batch_job *job) {
 /* Reports files of the folders that were not listed. */
 static void note_findings(const batch_job *job) {
   const hs_image_findings *found = &job->list.found;
-  if (job->set->values[OPTION_QUIET].given) return;
+  if (job->set->values[OPTION_QUIET].is_set) return;
   if (found->passed_over_text[0] != '\0') cli_note("%s: %s", job->set->operands[0], found->passed_over_text);
   if (found->has_left_out)
     cli_note("%s: is the folder of --masks: its files are not taken for images", job->set->values[OPTION_MASKS].text);
@@ -277,10 +277,10 @@ static void note_findings(const batch_job *job) {
 
 static cli_exit prepare_and_run(batch_job *job) {
   char tag[64] = "";
-  const char line_end = job->set->values[OPTION_NULL].given ? '\0' : '\n';
+  const char line_end = job->set->values[OPTION_NULL].is_set ? '\0' : '\n';
   cli_exit result = read_own_options(job);
   const option_value *masks = &job->set->values[OPTION_MASKS];
-  const char *mask_folder = masks->given ? masks->text : NULL;
+  const char *mask_folder = masks->is_set ? masks->text : NULL;
   result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0], mask_folder, line_end) : result;
   if (result == CLI_DONE) {
     note_findings(job);
@@ -291,7 +291,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   }
   result = result == CLI_DONE ? make_run(job) : result;
   result = result == CLI_DONE ? prepare_outputs(job) : result;
-  const bool resume = job->set->values[OPTION_RESUME].given;
+  const bool resume = job->set->values[OPTION_RESUME].is_set;
   result = result == CLI_DONE ? batch_manifest_open(&job->manifest, resume) : result;
   if (job->shards > 1) snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
   result = result == CLI_DONE ? batch_store_begin(&job->store, job->set, tag) : result;

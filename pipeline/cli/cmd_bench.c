@@ -34,7 +34,7 @@ typedef struct bench_job {
   bool outlook_is_said;
 } bench_job;
 
-static bool has_value(const bench_job *job, option_id id) { return job->set->values[id].given; }
+static bool has_value(const bench_job *job, option_id id) { return job->set->values[id].is_set; }
 
 static bool gpu_is_usable(const hs_options *options) {
   hs_context *context = NULL;
@@ -56,9 +56,9 @@ static void plan_ways(bench_job *job) {
   if (device != HS_DEVICE_CUDA) {
     options.device = HS_DEVICE_CPU;
     const int32_t most = options.threads > 0 ? options.threads : cpu_usable_threads();
-    const bool only_given = has_value(job, OPTION_THREADS) && options.threads > 0;
+    const bool only_wanted = has_value(job, OPTION_THREADS) && options.threads > 0;
     options.threads = most;
-    if (!only_given && most > 1) {
+    if (!only_wanted && most > 1) {
       job->options[job->count] = options;
       job->options[job->count++].threads = 1;
     }
@@ -81,7 +81,7 @@ static void say_outlook(bench_job *job, bench_contender *contenders, size_t coun
   const int images = is_default ? BENCH_DEFAULT_IMAGES : job->set->operand_count;
   const int32_t repeats = (int32_t)job->set->values[OPTION_REPEATS].integer;
   double round_ms = 0, seconds = 0;
-  if (job->outlook_is_said || job->set->values[OPTION_QUIET].given) return;
+  if (job->outlook_is_said || job->set->values[OPTION_QUIET].is_set) return;
   job->outlook_is_said = true;
   for (size_t i = 0; i < count; i++)
     if (!bench_rounds_try(&contenders[i], &round_ms)) return; /* a failure is reported when the job is measured */
@@ -160,7 +160,7 @@ static cli_exit run_peers(const option_set *set) {
                                       OPTION_FIRST_OCTAVE, OPTION_DESCRIPTOR, OPTION_VARIANT};
   char path[PATH_MAX];
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (set->values[refused[i]].given) {
+    if (set->values[refused[i]].is_set) {
       cli_error(COMMAND_BENCH, "--%s does not go with --against, which sets both programs alike",
                 option_get(refused[i])->name);
       return CLI_USAGE;
@@ -183,7 +183,7 @@ static cli_exit run_peers(const option_set *set) {
   }
   arguments[count++] = path;
   for (size_t i = 0; i < PASSED; i++) {
-    if (set->values[passed[i]].given) {
+    if (set->values[passed[i]].is_set) {
       snprintf(flags[i], sizeof flags[i], "--%s", option_get(passed[i])->name);
       arguments[count++] = flags[i];
       arguments[count++] =
@@ -191,7 +191,7 @@ static cli_exit run_peers(const option_set *set) {
           (char *)(uintptr_t)set->values[passed[i]].text;
     }
   }
-  if (set->values[OPTION_JSON].given) arguments[count++] = (char *)(uintptr_t) "--json";
+  if (set->values[OPTION_JSON].is_set) arguments[count++] = (char *)(uintptr_t) "--json";
   arguments[count++] = (char *)(uintptr_t) "--";
   for (int i = 0; i < set->operand_count; i++) arguments[count++] = set->operands[i];
   execv(path, arguments);
@@ -201,11 +201,11 @@ static cli_exit run_peers(const option_set *set) {
 }
 
 cli_exit cmd_bench(const option_set *set) {
-  if (set->values[OPTION_AGAINST].given) return run_peers(set);
+  if (set->values[OPTION_AGAINST].is_set) return run_peers(set);
   const bool has_images = set->operand_count > 0;
   const char *const *names = has_images ? (const char *const *)set->operands : bench_default_images;
   bench_job job = {.set = set};
-  *(set->values[OPTION_JSON].given ? &job.report.json : &job.report.table) = stdout;
+  *(set->values[OPTION_JSON].is_set ? &job.report.json : &job.report.table) = stdout;
   plan_ways(&job);
   cli_input_init(&job.input, set, &job.options[0]);
   const cli_exit result = time_images(&job, names, has_images ? set->operand_count : BENCH_DEFAULT_IMAGES);

@@ -258,7 +258,7 @@ static cli_exit load_taps(convolve_job *job, const char *path) {
 
 static cli_exit make_taps(convolve_job *job) {
   const option_value *taps = &job->set->values[OPTION_TAPS];
-  if (!taps->given) {
+  if (!taps->is_set) {
     cli_error(job->set->command, "--taps is missing: expected mean:N, gauss:SIGMA, @FILE or T1,T2,...");
     return CLI_USAGE;
   }
@@ -320,8 +320,8 @@ static void put_signal(FILE *stream, const signal_data *signal, const char *path
 static cli_exit write_signal(convolve_job *job) {
   const option_set *set = job->set;
   const option_value *output = &set->values[OPTION_OUTPUT];
-  const char *path = output->given ? output->text : "-";
-  const bool json = set->values[OPTION_JSON].given || path_ends_with(path, ".json");
+  const char *path = output->is_set ? output->text : "-";
+  const bool json = set->values[OPTION_JSON].is_set || path_ends_with(path, ".json");
   if (strcmp(path, "-") == 0) {
     put_signal(stdout, &job->out, path, json);
     return CLI_DONE; /* main checks that everything was written */
@@ -339,7 +339,7 @@ static cli_exit write_signal(convolve_job *job) {
 static cli_exit convolve(convolve_job *job) {
   const char *path = job->set->operands[0];
   const option_value *ends_value = &job->set->values[OPTION_ENDS];
-  const hs_ends ends = ends_value->given ? (hs_ends)ends_value->integer : HS_ENDS_ZERO;
+  const hs_ends ends = ends_value->is_set ? (hs_ends)ends_value->integer : HS_ENDS_ZERO;
   const hs_array *in = &job->in.array;
   hs_status status = make_signal(job->context, in->width, in->height, in->type, &job->out);
   job->out.rank = job->in.rank;
@@ -354,7 +354,7 @@ cli_exit cmd_convolve(const option_set *set) {
   convolve_job job = {.set = set};
   const option_value *output = &set->values[OPTION_OUTPUT];
   cli_exit done = CLI_DONE;
-  if (output->given && cli_is_same_file(set->operands[0], output->text)) {
+  if (output->is_set && cli_is_same_file(set->operands[0], output->text)) {
     cli_error(set->command, "%s: the output would overwrite the input", output->text);
     return CLI_FAILED;
   }

@@ -18,7 +18,7 @@ enum { DRAW_MIN_OCTAVE = -1 };
 enum { OPERANDS_KEYPOINTS = 2, OPERANDS_MATCHES = 3, OPERANDS_MATCHES_FEATURES = 5 };
 
 static cli_exit check_usage(const option_set *set) {
-  if (!set->values[OPTION_OUTPUT].given) {
+  if (!set->values[OPTION_OUTPUT].is_set) {
     cli_error(COMMAND_DRAW, "--output is missing: expected -o with a name ending in .png, .jpg, .jpeg, .ppm or .pnm");
     return CLI_USAGE;
   }
@@ -32,7 +32,7 @@ static cli_exit check_usage(const option_set *set) {
     return CLI_USAGE;
   }
   if (set->operand_count > OPERANDS_KEYPOINTS &&
-      (set->values[OPTION_MASK].given || set->values[OPTION_CIRCLE_SCALE].given)) {
+      (set->values[OPTION_MASK].is_set || set->values[OPTION_CIRCLE_SCALE].is_set)) {
     cli_error(COMMAND_DRAW, "--mask and --circle-scale are for one image: they have no effect with matches");
     return CLI_USAGE;
   }
@@ -85,7 +85,7 @@ static bool draw_keypoints(drawing *picture, const hs_features *features, double
 static cli_exit draw_and_save(const option_set *set, drawing *picture, const hs_features *features) {
   const option_value *scale = &set->values[OPTION_CIRCLE_SCALE];
   char summary[CLI_MESSAGE_BYTES];
-  if (!draw_keypoints(picture, features, scale->given ? scale->number : draw_circle_scale))
+  if (!draw_keypoints(picture, features, scale->is_set ? scale->number : draw_circle_scale))
     return draw_fail(set->operands[0], hs_status_string(HS_ERR_MEMORY));
   snprintf(summary, sizeof summary, "%s: %" PRId32 "x%" PRId32 ", %zu features", set->operands[0], picture->width,
            picture->height, features->count);
@@ -111,7 +111,7 @@ static cli_exit draw_one_image(const option_set *set) {
   }
   if (result == CLI_DONE) {
     result = extracts
-                 ? draw_extract_features(&input, context, set->operands[0], mask->given ? mask->text : NULL, &features)
+                 ? draw_extract_features(&input, context, set->operands[0], mask->is_set ? mask->text : NULL, &features)
                  : draw_load_features(&input, set->operands[1], set->operands[0], &picture, &features);
   }
   if (result == CLI_DONE) result = draw_and_save(set, &picture, &features);

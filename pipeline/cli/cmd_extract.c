@@ -29,7 +29,7 @@ typedef struct extract_job {
   int added;                    /* number of images in the database that are not committed */
   hs_image mask;                /* image of --mask; data null: no mask */
   image_masks masks;
-  hs_features given;       /* features of --keypoints */
+  hs_features user;        /* features of --keypoints */
   hs_features features;    /* features of the current image; the capacity is reused */
   hs_status shared_status; /* status of --mask and --keypoints; if it is a failure, every image fails */
   char shared_message[CLI_MESSAGE_BYTES];
@@ -46,12 +46,12 @@ typedef struct extract_result {
   char message[CLI_MESSAGE_BYTES];
 } extract_result;
 
-static bool given(const extract_job *job, option_id id) { return job->set->values[id].given; }
+static bool has_option(const extract_job *job, option_id id) { return job->set->values[id].is_set; }
 
 /* Checks that images in several folders have different names. Without --image-path the name of an image is its file
    name. */
 static bool check_folders(const extract_job *job) {
-  if (!given(job, OPTION_SINGLE_CAMERA_PER_FOLDER) || given(job, OPTION_IMAGE_PATH)) return true;
+  if (!has_option(job, OPTION_SINGLE_CAMERA_PER_FOLDER) || has_option(job, OPTION_IMAGE_PATH)) return true;
   for (int i = 0; i < job->set->operand_count; i++) {
     const char *image = job->set->operands[i];
     if (!strchr(image, '/') || output_is_scene(image)) continue;
@@ -84,7 +84,7 @@ static bool check_combinations(extract_job *job) {
               job->set->operands[0]);
     return false;
   }
-  if (given(job, OPTION_JSON) && job->plan.to_stdout) {
+  if (has_option(job, OPTION_JSON) && job->plan.to_stdout) {
     cli_error(COMMAND_EXTRACT, "--json and the features cannot share standard output: expected -o FILE or -o DIR");
     return false;
   }
@@ -96,15 +96,15 @@ static bool check_combinations(extract_job *job) {
   const option_id without_detection[] = {OPTION_MASK,         OPTION_MASKS,     OPTION_REGION,
                                          OPTION_MAX_FEATURES, OPTION_SELECTION, OPTION_GRID};
   for (size_t i = 0; i < sizeof without_detection / sizeof without_detection[0]; i++) {
-    if (given(job, OPTION_KEYPOINTS) && given(job, without_detection[i])) {
+    if (has_option(job, OPTION_KEYPOINTS) && has_option(job, without_detection[i])) {
       cli_error(COMMAND_EXTRACT, "--%s selects among detected keypoints: expected without --keypoints",
                 option_get(without_detection[i])->name);
       return false;
     }
   }
-  if (given(job, OPTION_MAX_IMAGE_SIZE) && (given(job, OPTION_KEYPOINTS) || given(job, OPTION_REGION))) {
+  if (has_option(job, OPTION_MAX_IMAGE_SIZE) && (has_option(job, OPTION_KEYPOINTS) || has_option(job, OPTION_REGION))) {
     cli_error(COMMAND_EXTRACT, "--%s is of the image as it is: expected without --max-image-size",
-              given(job, OPTION_KEYPOINTS) ? "keypoints" : "region");
+              has_option(job, OPTION_KEYPOINTS) ? "keypoints" : "region");
     return false;
   }
   return true;
@@ -128,7 +128,7 @@ static void find_masks(extract_job *job) {
       !image_masks_count(&job->masks, (size_t)job->plan.count, planned_name, job, message, sizeof message)) {
     job->shared_status = HS_ERR_ARGUMENT;
     snprintf(job->shared_message, sizeof job->shared_message, "%s", message);
-  } else if (message[0] != '\0' && !given(job, OPTION_QUIET)) {
+  } else if (message[0] != '\0' && !has_option(job, OPTION_QUIET)) {
     cli_note("%s", message);
   }
 }
@@ -137,13 +137,13 @@ static void load_shared(extract_job *job) {
   const option_value *values = job->set->values;
   char message[CLI_MESSAGE_BYTES - 64] = ""; /* shorter than a message, because the option's name is added */
   const char *option = "";
-  if (values[OPTION_MASK].given) {
+  if (values[OPTION_MASK].is_set) {
     option = "--mask: ";
     job->shared_status = cli_load_mask(&job->input, values[OPTION_MASK].text, &job->mask, message, sizeof message);
-  } else if (values[OPTION_KEYPOINTS].given) {
+  } else if (values[OPTION_KEYPOINTS].is_set) {
     option = "--keypoints: ";
     job->shared_status =
-        cli_load_features(&job->input, values[OPTION_KEYPOINTS].text, &job->given, message, sizeof message);
+        cli_load_features(&job->input, values[OPTION_KEYPOINTS].text, &job->user, message, sizeof message);
   }
   snprintf(job->shared_message, sizeof job->shared_message, "%s%s", option, message);
   if (job->shared_status == HS_OK) find_masks(job);
@@ -154,7 +154,7 @@ static void report_undescribed(const extract_job *job, const char *image, const 
   size_t count = 0;
   char names[EXTRACT_NAMED_KEYPOINTS * 24] = "";
   size_t used = 0;
-  for (size_t i = 0; i < job->given.count; i++) {
+  for (size_t i = 0; i < job->user.count; i++) {
     if (statuses[i] == HS_OK) continue;
     if (count < EXTRACT_NAMED_KEYPOINTS)
       used += (size_t)snprintf(names + used, sizeof names - used, "%s%zu", count > 0 ? ", " : "", i + 1);
@@ -164,15 +164,15 @@ static void report_undescribed(const extract_job *job, const char *image, const 
     cli_error(COMMAND_EXTRACT,
               "%s: %zu of %zu keypoints cannot be described (outside the picture or without a size), their descriptors "
               "are 0: number %s%s",
-              image, count, job->given.count, names, count > EXTRACT_NAMED_KEYPOINTS ? ", ..." : "");
+              image, count, job->user.count, names, count > EXTRACT_NAMED_KEYPOINTS ? ", ..." : "");
   }
 }
 
-static hs_status describe_given(extract_job *job, const hs_image *image, const char *name) {
-  hs_status *statuses = malloc((job->given.count + 1) * sizeof *statuses);
+static hs_status describe_user(extract_job *job, const hs_image *image, const char *name) {
+  hs_status *statuses = malloc((job->user.count + 1) * sizeof *statuses);
   if (!statuses) return HS_ERR_MEMORY;
   const hs_status status =
-      hs_describe(job->context, image, job->given.keypoints, job->given.count, &job->features, statuses);
+      hs_describe(job->context, image, job->user.keypoints, job->user.count, &job->features, statuses);
   if (status == HS_OK) report_undescribed(job, name, statuses);
   free(statuses);
   return status;
@@ -181,7 +181,7 @@ static hs_status describe_given(extract_job *job, const hs_image *image, const c
 /* True if mask and keypoints have the picture's size. For keypoints only swapped sides count as a mismatch. */
 static bool check_sizes(const extract_job *job, const hs_image *image, extract_result *result) {
   const hs_image *mask = &job->mask;
-  const hs_features *keypoints = &job->given;
+  const hs_features *keypoints = &job->user;
   if (mask->data && image->original_width == 0 && (mask->width != image->width || mask->height != image->height)) {
     cli_explain_size(&job->input, "the mask is", mask->width, mask->height, image, result->message);
     return false;
@@ -206,8 +206,8 @@ static hs_status compute(extract_job *job, const hs_source *loaded, const output
   if (status != HS_OK) return status;
   const double start = cli_milliseconds();
   source.mask = mask.data ? &mask : NULL;
-  if (given(job, OPTION_KEYPOINTS))
-    status = describe_given(job, image, result->image);
+  if (has_option(job, OPTION_KEYPOINTS))
+    status = describe_user(job, image, result->image);
   else
     status = hs_extract_source(job->context, &source, &job->features);
   hs_image_free(&mask);
@@ -242,7 +242,7 @@ static hs_status save(extract_job *job, extract_result *result, const output_tar
     return HS_ERR_ARGUMENT;
   }
   /* the program that reads the features gets rotated pictures too */
-  if (given(job, OPTION_EXIF)) job->features.origin.exif_orientation = 0;
+  if (has_option(job, OPTION_EXIF)) job->features.origin.exif_orientation = 0;
   if (job->database) return save_to_database(job, result, target);
   const hs_status status = hs_save_features(path, &job->features, &options);
   if (status == HS_OK)
@@ -269,7 +269,7 @@ static bool extract_file(extract_job *job, extract_result *result) {
   hs_load_options load = job->input.load;
   load.notes = &notes;
   if (job->options.max_memory_bytes == 0 || image_is_no_file(result->image) || !image_is_regular_file(result->image) ||
-      given(job, OPTION_MASK) || given(job, OPTION_MASKS) || given(job, OPTION_KEYPOINTS) ||
+      has_option(job, OPTION_MASK) || has_option(job, OPTION_MASKS) || has_option(job, OPTION_KEYPOINTS) ||
       hs_extract_file(job->context, result->image, &load, NULL, &job->features) != HS_OK)
     return false;
   cli_print_notes(&job->input, result->image, &notes);
@@ -281,7 +281,7 @@ static bool extract_file(extract_job *job, extract_result *result) {
 
 /* If decoding a picture exceeds --max-memory: adds to the message how much memory suffices for decoding and frame. */
 static void name_enough(const extract_job *job, extract_result *result) {
-  if (!given(job, OPTION_MAX_MEMORY)) return;
+  if (!has_option(job, OPTION_MAX_MEMORY)) return;
   const uint64_t enough = enough_memory(&job->options, &job->input.load, result->image);
   const size_t used = strlen(result->message);
   if (enough > 0)
@@ -293,7 +293,7 @@ static void name_enough(const extract_job *job, extract_result *result) {
    from a JPEG that the GPU decodes. */
 static hs_status load_source(extract_job *job, extract_result *result, bool keep_encoded, hs_source *loaded) {
   cli_input *input = &job->input;
-  const bool has_keypoints = given(job, OPTION_KEYPOINTS);
+  const bool has_keypoints = has_option(job, OPTION_KEYPOINTS);
   if (!has_keypoints &&
       scene_wants_more(&job->options, &input->load, result->image, result->message, sizeof result->message))
     return HS_ERR_LIMIT;
@@ -332,7 +332,7 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   }
   if (target->is_duplicate) {
     result->status = HS_ERR_ARGUMENT;
-    const char *advice = target->name && !given(job, OPTION_IMAGE_PATH)
+    const char *advice = target->name && !has_option(job, OPTION_IMAGE_PATH)
                              ? "; --image-path DIR tells images of several folders apart"
                              : "";
     snprintf(result->message, sizeof result->message, "an earlier image has the same %s %s%s",
@@ -382,10 +382,10 @@ static void print_json(const extract_result *result) {
 
 static cli_exit report(const extract_job *job, const extract_result *result) {
   const bool done = result->status == HS_OK;
-  if (given(job, OPTION_JSON)) print_json(result);
+  if (has_option(job, OPTION_JSON)) print_json(result);
   if (!done && !(job->plan.to_stdout && cli_stdout_is_gone())) {
     cli_error_about(COMMAND_EXTRACT, result->image, result->message);
-  } else if (done && !given(job, OPTION_QUIET)) {
+  } else if (done && !has_option(job, OPTION_QUIET)) {
     cli_note("%s: %" PRId32 "x%" PRId32 ", %zu features, %.0f ms -> %s", result->image, result->width, result->height,
              result->features, result->milliseconds, job->plan.to_stdout ? "standard output" : result->output);
   }
@@ -406,7 +406,7 @@ static bool is_lost(const extract_job *job) { return job->database && colmap_is_
 
 /* Commits the added images. If there are none, no new database is created. */
 static cli_exit close_database(extract_job *job, cli_exit result) {
-  if (!given(job, OPTION_QUIET)) database_report_cameras(COMMAND_EXTRACT, &job->camera);
+  if (!has_option(job, OPTION_QUIET)) database_report_cameras(COMMAND_EXTRACT, &job->camera);
   if (!is_lost(job) && job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
     cli_error(COMMAND_EXTRACT, "%s", hs_colmap_last_error(job->database));
     result = CLI_FAILED;
@@ -456,7 +456,7 @@ cli_exit cmd_extract(const option_set *set) {
     cli_input_free(&job.input);
   }
   hs_image_free(&job.mask);
-  hs_features_free(&job.given);
+  hs_features_free(&job.user);
   hs_features_free(&job.features);
   hs_destroy(job.context);
   output_plan_free(&job.plan);

@@ -170,7 +170,7 @@ static void print_json(const info_facts *facts) {
 cli_exit cmd_info(const option_set *set) {
   info_facts facts;
   gather(set, &facts);
-  if (set->values[OPTION_JSON].given)
+  if (set->values[OPTION_JSON].is_set)
     print_json(&facts);
   else
     print_text(&facts);

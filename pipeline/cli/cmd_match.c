@@ -33,7 +33,7 @@ typedef struct match_job {
   char message[CLI_MESSAGE_BYTES];
 } match_job;
 
-static bool given(const match_job *job, option_id id) { return job->set->values[id].given; }
+static bool has_option(const match_job *job, option_id id) { return job->set->values[id].is_set; }
 
 static cli_exit usage(const char *message) {
   cli_error(COMMAND_MATCH, "%s", message);
@@ -61,16 +61,16 @@ static bool parse_cameras(const char *text, hs_camera *a, hs_camera *b) {
 static cli_exit prepare_verification(match_job *job) {
   const option_value *values = job->set->values;
   static const hs_geometry_model models[] = {HS_HOMOGRAPHY, HS_FUNDAMENTAL, HS_ESSENTIAL};
-  if (!values[OPTION_VERIFY].given) {
-    if (values[OPTION_TOLERANCE].given || values[OPTION_CAMERA].given)
+  if (!values[OPTION_VERIFY].is_set) {
+    if (values[OPTION_TOLERANCE].is_set || values[OPTION_CAMERA].is_set)
       return usage("--tolerance and --camera are for --verify: expected one of its models");
-    if (values[OPTION_GUIDED].given) return usage("--guided is for --verify: expected one of its models");
+    if (values[OPTION_GUIDED].is_set) return usage("--guided is for --verify: expected one of its models");
     return CLI_DONE;
   }
   const hs_geometry_model model = models[values[OPTION_VERIFY].integer];
   (void)hs_verify_options_init(&job->verify, model);
-  if (values[OPTION_TOLERANCE].given) job->verify.tolerance = values[OPTION_TOLERANCE].number;
-  if ((model == HS_ESSENTIAL) != values[OPTION_CAMERA].given)
+  if (values[OPTION_TOLERANCE].is_set) job->verify.tolerance = values[OPTION_TOLERANCE].number;
+  if ((model == HS_ESSENTIAL) != values[OPTION_CAMERA].is_set)
     return usage(model == HS_ESSENTIAL ? "--verify essential needs the cameras: expected --camera FX,FY,CX,CY"
                                        : "--camera is for --verify essential");
   if (model == HS_ESSENTIAL &&
@@ -86,9 +86,9 @@ static cli_exit prepare_verification(match_job *job) {
 static cli_exit prepare_matching(match_job *job) {
   const option_value *values = job->set->values;
   (void)hs_match_options_init(&job->wanted);
-  if (given(job, OPTION_RATIO)) job->wanted.ratio = values[OPTION_RATIO].number;
-  if (given(job, OPTION_MAX_DISTANCE)) job->wanted.max_distance = values[OPTION_MAX_DISTANCE].number;
-  job->wanted.mutual = !given(job, OPTION_NO_MUTUAL);
+  if (has_option(job, OPTION_RATIO)) job->wanted.ratio = values[OPTION_RATIO].number;
+  if (has_option(job, OPTION_MAX_DISTANCE)) job->wanted.max_distance = values[OPTION_MAX_DISTANCE].number;
+  job->wanted.mutual = !has_option(job, OPTION_NO_MUTUAL);
   return CLI_DONE;
 }
 
@@ -96,12 +96,12 @@ static cli_exit prepare_matching(match_job *job) {
 static cli_exit check_neighbours(const match_job *job) {
   static const option_id tests[] = {OPTION_RATIO,        OPTION_MUTUAL, OPTION_NO_MUTUAL,
                                     OPTION_MAX_DISTANCE, OPTION_VERIFY, OPTION_DRAW};
-  const option_id wanted = given(job, OPTION_NEAREST) ? OPTION_NEAREST : OPTION_RADIUS;
-  if (!given(job, wanted)) return CLI_DONE;
-  if (given(job, OPTION_NEAREST) && given(job, OPTION_RADIUS))
+  const option_id wanted = has_option(job, OPTION_NEAREST) ? OPTION_NEAREST : OPTION_RADIUS;
+  if (!has_option(job, wanted)) return CLI_DONE;
+  if (has_option(job, OPTION_NEAREST) && has_option(job, OPTION_RADIUS))
     return usage("--nearest and --radius: expected one of them");
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-    if (!given(job, tests[i])) continue;
+    if (!has_option(job, tests[i])) continue;
     cli_error(COMMAND_MATCH, "--%s is for matches, and --%s gives neighbours: expected one of them",
               option_get(tests[i])->name, option_get(wanted)->name);
     return CLI_USAGE;
@@ -111,7 +111,7 @@ static cli_exit check_neighbours(const match_job *job) {
 
 /* Checks --draw, which needs pictures, so that feature files are refused. */
 static cli_exit check_drawing(const match_job *job) {
-  if (!given(job, OPTION_DRAW)) return CLI_DONE;
+  if (!has_option(job, OPTION_DRAW)) return CLI_DONE;
   const char *path = job->set->values[OPTION_DRAW].text;
   if (!draw_can_write(path) || strcmp(path, "-") == 0) {
     cli_error(COMMAND_MATCH, "--draw '%s': expected a name ending in .png, .jpg, .jpeg, .ppm or .pnm", path);
@@ -133,26 +133,26 @@ static cli_exit check_drawing(const match_job *job) {
 static cli_exit prepare(match_job *job) {
   const option_value *values = job->set->values;
   if (job->set->operand_count != 2) return usage("an operand is missing: expected A B, or --database");
-  if (given(job, OPTION_PAIRS) || given(job, OPTION_NO_VERIFY) || given(job, OPTION_REPLACE) ||
-      given(job, OPTION_DOUBTFUL) || given(job, OPTION_TRACKS))
+  if (has_option(job, OPTION_PAIRS) || has_option(job, OPTION_NO_VERIFY) || has_option(job, OPTION_REPLACE) ||
+      has_option(job, OPTION_DOUBTFUL) || has_option(job, OPTION_TRACKS))
     return usage("--pairs, --replace, --no-verify, --doubtful and --tracks are for --database: expected that too");
-  if (given(job, OPTION_DESCRIPTOR) && values[OPTION_DESCRIPTOR].integer == HS_DESCRIPTOR_NONE)
+  if (has_option(job, OPTION_DESCRIPTOR) && values[OPTION_DESCRIPTOR].integer == HS_DESCRIPTOR_NONE)
     return usage("--descriptor 'none': expected u8 or f32, there is nothing else to match");
-  if (given(job, OPTION_JSON) && given(job, OPTION_MATCH_FORMAT) &&
+  if (has_option(job, OPTION_JSON) && has_option(job, OPTION_MATCH_FORMAT) &&
       values[OPTION_MATCH_FORMAT].integer != MATCH_FORMAT_JSON)
     return usage("--json and --format: expected one of them");
   if (strcmp(job->set->operands[0], "-") == 0 && strcmp(job->set->operands[1], "-") == 0)
     return usage("'-' is given twice: standard input holds one image");
-  job->output = given(job, OPTION_OUTPUT) ? values[OPTION_OUTPUT].text : "-";
+  job->output = has_option(job, OPTION_OUTPUT) ? values[OPTION_OUTPUT].text : "-";
   if (!match_format_fits(job->output)) {
     cli_error(COMMAND_MATCH, "--output '%s': this ending is of files of features: expected .csv, .json or .txt",
               job->output);
     return CLI_USAGE;
   }
   job->format = match_format_by_ending(job->output);
-  if (given(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
-  if (given(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
-  if (given(job, OPTION_IMAGE_PATH) && job->format != MATCH_FORMAT_COLMAP)
+  if (has_option(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
+  if (has_option(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
+  if (has_option(job, OPTION_IMAGE_PATH) && job->format != MATCH_FORMAT_COLMAP)
     return usage("--image-path is for the text of COLMAP: expected -o NAME.txt or --format colmap");
   cli_exit result = check_neighbours(job);
   if (result == CLI_DONE) result = prepare_matching(job);
@@ -175,7 +175,7 @@ static cli_exit check_database_options(const option_set *set) {
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) fits = fits || allowed[i] == (option_id)id;
     fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA && id != OPTION_DRAW;
     fits = fits && id != OPTION_NEAREST && id != OPTION_RADIUS;
-    if (set->values[id].given && !fits) {
+    if (set->values[id].is_set && !fits) {
       cli_error(COMMAND_MATCH,
                 "--%s has no effect with --database, which has features and cameras and gets the matches",
                 option_get((option_id)id)->name);
@@ -196,24 +196,25 @@ static cli_exit match_in_database(match_job *job) {
   if (result == CLI_DONE) result = prepare_matching(job);
   if (result != CLI_DONE) return result;
   match_database_plan plan = {.set = job->set, .wanted = job->wanted};
-  if (!given(job, OPTION_NO_VERIFY)) {
-    const hs_geometry_model model = given(job, OPTION_VERIFY) ? models[values[OPTION_VERIFY].integer] : HS_FUNDAMENTAL;
+  if (!has_option(job, OPTION_NO_VERIFY)) {
+    const hs_geometry_model model =
+        has_option(job, OPTION_VERIFY) ? models[values[OPTION_VERIFY].integer] : HS_FUNDAMENTAL;
     (void)hs_verify_options_init(&plan.verify, model);
     plan.verify.tolerance = database_tolerance;
-    if (given(job, OPTION_TOLERANCE)) plan.verify.tolerance = values[OPTION_TOLERANCE].number;
-    plan.guided = given(job, OPTION_GUIDED);
-    plan.tries_essential = !given(job, OPTION_VERIFY);
-  } else if (given(job, OPTION_TOLERANCE)) {
+    if (has_option(job, OPTION_TOLERANCE)) plan.verify.tolerance = values[OPTION_TOLERANCE].number;
+    plan.guided = has_option(job, OPTION_GUIDED);
+    plan.tries_essential = !has_option(job, OPTION_VERIFY);
+  } else if (has_option(job, OPTION_TOLERANCE)) {
     return usage("--tolerance is for verification: expected without --no-verify");
-  } else if (given(job, OPTION_GUIDED)) {
+  } else if (has_option(job, OPTION_GUIDED)) {
     return usage("--guided is for verification: expected without --no-verify");
-  } else if (given(job, OPTION_DOUBTFUL)) {
+  } else if (has_option(job, OPTION_DOUBTFUL)) {
     return usage("--doubtful is for verified pairs: expected without --no-verify");
-  } else if (given(job, OPTION_TRACKS)) {
+  } else if (has_option(job, OPTION_TRACKS)) {
     return usage("--tracks is for verified pairs: expected without --no-verify");
   }
-  if (given(job, OPTION_TRACKS)) plan.tracks = (size_t)values[OPTION_TRACKS].integer;
-  plan.keeps_doubtful = given(job, OPTION_DOUBTFUL) && values[OPTION_DOUBTFUL].integer == 1;
+  if (has_option(job, OPTION_TRACKS)) plan.tracks = (size_t)values[OPTION_TRACKS].integer;
+  plan.keeps_doubtful = has_option(job, OPTION_DOUBTFUL) && values[OPTION_DOUBTFUL].integer == 1;
   return match_database(&plan);
 }
 
@@ -326,7 +327,7 @@ static hs_status guide(match_job *job) {
 static cli_exit verify(match_job *job) {
   job->message[0] = '\0';
   hs_status status = verify_matches(job, &job->table.matches, &job->table.inliers, &job->geometry);
-  if (status == HS_OK && given(job, OPTION_GUIDED) && job->geometry.found != 0) status = guide(job);
+  if (status == HS_OK && has_option(job, OPTION_GUIDED) && job->geometry.found != 0) status = guide(job);
   if (status != HS_OK) {
     if (job->message[0] == '\0') snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
     return fail(job, "verification");
@@ -375,8 +376,8 @@ static hs_status find_within(match_job *job, double radius) {
 
 static hs_status find_matches(match_job *job) {
   const option_value *values = job->set->values;
-  if (given(job, OPTION_NEAREST)) return find_k_nearest(job, (int32_t)values[OPTION_NEAREST].integer);
-  if (given(job, OPTION_RADIUS)) return find_within(job, values[OPTION_RADIUS].number);
+  if (has_option(job, OPTION_NEAREST)) return find_k_nearest(job, (int32_t)values[OPTION_NEAREST].integer);
+  if (has_option(job, OPTION_RADIUS)) return find_within(job, values[OPTION_RADIUS].number);
   return hs_match(job->context, &job->features[0], &job->features[1], &job->wanted, &job->table.matches);
 }
 
@@ -393,7 +394,7 @@ static cli_exit compute(match_job *job) {
   job->table.name_b = job->set->operands[1];
   job->table.count_a = job->features[0].count;
   job->table.count_b = job->features[1].count;
-  return given(job, OPTION_VERIFY) ? verify(job) : CLI_DONE;
+  return has_option(job, OPTION_VERIFY) ? verify(job) : CLI_DONE;
 }
 
 static void report(const match_job *job) {
@@ -411,7 +412,7 @@ static void report(const match_job *job) {
 static cli_exit name_images(match_job *job) {
   const option_value *folder = &job->set->values[OPTION_IMAGE_PATH];
   if (job->format != MATCH_FORMAT_COLMAP) return CLI_DONE;
-  if (!database_pair_names(job->set->operands, folder->given ? folder->text : NULL, job->colmap_names, job->message,
+  if (!database_pair_names(job->set->operands, folder->is_set ? folder->text : NULL, job->colmap_names, job->message,
                            sizeof job->message)) {
     cli_error(COMMAND_MATCH, "%s", job->message);
     return CLI_FAILED;
@@ -427,7 +428,7 @@ static cli_exit save(match_job *job) {
       cli_error(COMMAND_MATCH, "%s", job->message); /* the message already names the file */
     return CLI_FAILED;
   }
-  if (!given(job, OPTION_QUIET)) report(job);
+  if (!has_option(job, OPTION_QUIET)) report(job);
   return CLI_DONE;
 }
 
@@ -444,19 +445,19 @@ static cli_exit draw(match_job *job) {
 
 cli_exit cmd_match(const option_set *set) {
   match_job job = {.set = set};
-  if (given(&job, OPTION_DATABASE)) return match_in_database(&job);
+  if (has_option(&job, OPTION_DATABASE)) return match_in_database(&job);
   cli_exit result = prepare(&job);
   if (result == CLI_DONE) result = cli_make_context(set, &job.options, &job.context);
   if (result == CLI_DONE) {
     cli_input_init(&job.input, set, &job.options);
     cli_input_for(&job.input, set, job.format == MATCH_FORMAT_COLMAP);
-    job.input.keeps_stdin = given(&job, OPTION_DRAW);
+    job.input.keeps_stdin = has_option(&job, OPTION_DRAW);
     result = load_both(&job);
   }
   if (result == CLI_DONE) result = compute(&job);
   if (result == CLI_DONE) result = name_images(&job);
   if (result == CLI_DONE) result = save(&job);
-  if (result == CLI_DONE && given(&job, OPTION_DRAW)) result = draw(&job);
+  if (result == CLI_DONE && has_option(&job, OPTION_DRAW)) result = draw(&job);
   cli_input_free(&job.input);
   match_table_free(&job.table);
   free(job.colmap_names[0]);

@@ -108,9 +108,9 @@ static char *make_settings(const merge_job *job) {
 
 static cli_exit make_manifest(merge_job *job) {
   const merge_inputs *inputs = &job->inputs;
-  const char *place = job->output.place;
-  const bool closed = place[strlen(place) - 1] == '/';
-  char *prefix = cli_join(place, merge_makes_database(&job->output) ? "." : closed ? "" : "/", "manifest");
+  const char *location = job->output.location;
+  const bool closed = location[strlen(location) - 1] == '/';
+  char *prefix = cli_join(location, merge_makes_database(&job->output) ? "." : closed ? "" : "/", "manifest");
   char *settings = make_settings(job);
   cli_exit result = prefix && settings ? CLI_DONE : no_memory();
   for (size_t i = 0; result == CLI_DONE && i < inputs->count; i++)
@@ -153,7 +153,7 @@ static cli_exit put_all(merge_job *job) {
 static cli_exit run_merge(merge_job *job) {
   const option_value *values = job->set->values;
   size_t failed = 0;
-  if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0 ||
+  if (!values[OPTION_OUTPUT].is_set || strcmp(values[OPTION_OUTPUT].text, "-") == 0 ||
       values[OPTION_OUTPUT].text[0] == '\0') {
     cli_error(COMMAND_MERGE, "--output is missing: expected a directory or a database");
     return CLI_USAGE;
@@ -172,9 +172,9 @@ static cli_exit run_merge(merge_job *job) {
              job->matches.copied == 1 ? "" : "s");
   const bool has_guesses = merge_makes_database(&job->output) && job->inputs.format != HS_FORMAT_COLMAP_DB &&
                            job->output.camera.camera_id == 0;
-  if (result == CLI_DONE && !values[OPTION_QUIET].given && has_guesses)
+  if (result == CLI_DONE && !values[OPTION_QUIET].is_set && has_guesses)
     cli_note("files of features have no focal lengths and positions from EXIF: new cameras are guesses");
-  if (result == CLI_DONE && !values[OPTION_QUIET].given)
+  if (result == CLI_DONE && !values[OPTION_QUIET].is_set)
     cli_note("%zu image%s of %zu manifest%s, %zu of them failed there%s: %s", job->inputs.count,
              job->inputs.count == 1 ? "" : "s", job->inputs.shard_count, job->inputs.shard_count == 1 ? "" : "s",
              failed, matches, job->manifest.csv_path);

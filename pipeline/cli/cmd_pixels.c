@@ -71,8 +71,8 @@ static void make_levels(gray_array_job *job) {
   const option_value *range = &job->set->values[OPTION_VALUE_RANGE];
   hs_array *array = &job->array;
   const bool is_float = array->type == HS_ELEMENT_F32;
-  const double low = range->given ? range->number : 0.0;
-  const double high = range->given ? range->high : is_float ? 1.0 : 65535.0;
+  const double low = range->is_set ? range->number : 0.0;
+  const double high = range->is_set ? range->high : is_float ? 1.0 : 65535.0;
   const size_t tight_bytes = array->width * (is_float ? sizeof(float) : sizeof(uint16_t));
   const size_t row_bytes = array->stride_bytes > 0 ? array->stride_bytes : tight_bytes;
   uint8_t *levels = (uint8_t *)job->image.data;
@@ -96,7 +96,7 @@ static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, 
   const option_value *output = &set->values[OPTION_OUTPUT];
   memset(job, 0, sizeof *job);
   job->set = set;
-  job->json = set->values[OPTION_JSON].given || (output->given && path_ends_with(output->text, ".json"));
+  job->json = set->values[OPTION_JSON].is_set || (output->is_set && path_ends_with(output->text, ".json"));
   cli_fill_options(set, &options, &expert);
   cli_input_init(&job->input, set, &options);
   const cli_exit created = cli_make_array_context(set, &job->context);
@@ -106,7 +106,7 @@ static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, 
     return gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard input" : path);
   job->array = gray_array_of(&job->image);
   if (levels && job->image.type != HS_U8) {
-    if (set->values[OPTION_EQUALIZED_FILE].given) {
+    if (set->values[OPTION_EQUALIZED_FILE].is_set) {
       snprintf(job->message, sizeof job->message, "--equalize: the image has 16 bits or floats: expected 8 bits");
       return gray_array_job_fail(job, path);
     }
@@ -129,7 +129,7 @@ static void gray_array_job_free(gray_array_job *job) {
 static cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *out, const void *result),
                                      const void *result) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
-  if (!output->given || strcmp(output->text, "-") == 0) {
+  if (!output->is_set || strcmp(output->text, "-") == 0) {
     write(stdout, result);
     return CLI_DONE; /* main checks that everything was written */
   }
@@ -197,11 +197,11 @@ static cli_exit compute(gray_array_job *job, stats_result *r) {
   r->array = job->array;
   r->json = job->json;
   r->tiling = (hs_tiling){r->array.width, r->array.height, 0.0};
-  if (values[OPTION_TILE].given) {
+  if (values[OPTION_TILE].is_set) {
     r->tiling.width = (size_t)values[OPTION_TILE].numbers[0];
     r->tiling.height = (size_t)values[OPTION_TILE].numbers[1];
   }
-  if (values[OPTION_THRESHOLD].given) r->tiling.threshold = values[OPTION_THRESHOLD].number;
+  if (values[OPTION_THRESHOLD].is_set) r->tiling.threshold = values[OPTION_THRESHOLD].number;
   hs_status status = hs_tile_stats(job->context, &r->array, &r->tiling, NULL, 0, &r->count);
   if (status == HS_ERR_CAPACITY) status = cli_memory_make(job->context, r->count * sizeof(hs_tile), &r->memory);
   if (status == HS_OK)
@@ -260,18 +260,18 @@ static cli_exit count(gray_array_job *job, hist_result *r) {
   hs_array kept = {0};
   hs_status status = HS_OK;
   r->json = job->json;
-  if (mask_value->given) {
+  if (mask_value->is_set) {
     status = cli_load_mask(&job->input, mask_value->text, &mask, job->message, sizeof job->message);
     kept = gray_array_of(&mask);
   }
   if (status == HS_OK) {
-    hs_array *given = mask_value->given ? &kept : NULL;
-    status = job->copy.on_device ? count_on_device(job, given, r->counts)
-                                 : hs_histogram256(job->context, &job->array, given, r->counts);
+    hs_array *counted = mask_value->is_set ? &kept : NULL;
+    status = job->copy.on_device ? count_on_device(job, counted, r->counts)
+                                 : hs_histogram256(job->context, &job->array, counted, r->counts);
     if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
   }
   hs_image_free(&mask);
-  return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, mask_value->given ? mask_value->text : "histogram");
+  return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, mask_value->is_set ? mask_value->text : "histogram");
 }
 
 /* Checks the path of the equalised image. */
@@ -280,13 +280,13 @@ static cli_exit check_equalized(gray_array_job *job) {
   const char *path = set->values[OPTION_EQUALIZED_FILE].text;
   const bool to_stdout = strcmp(path, "-") == 0;
   const option_value *output = &set->values[OPTION_OUTPUT];
-  if (to_stdout && (!output->given || strcmp(output->text, "-") == 0)) {
+  if (to_stdout && (!output->is_set || strcmp(output->text, "-") == 0)) {
     cli_error(COMMAND_HIST,
               "--equalize '-': the image and the histogram cannot share standard output: expected -o FILE");
     return CLI_USAGE;
   }
   if (to_stdout && cli_refuses_terminal(COMMAND_HIST, "--equalize '-'")) return CLI_USAGE;
-  if (output->given && (strcmp(output->text, path) == 0 || cli_is_same_file(output->text, path))) {
+  if (output->is_set && (strcmp(output->text, path) == 0 || cli_is_same_file(output->text, path))) {
     cli_error(COMMAND_HIST, "--equalize and --output name one file");
     return CLI_USAGE;
   }
@@ -316,7 +316,7 @@ static cli_exit equalize(gray_array_job *job) {
    image is written. */
 static cli_exit check_output(gray_array_job *job) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
-  if (output->given && cli_is_same_file(output->text, job->set->values[OPTION_EQUALIZED_FILE].text)) {
+  if (output->is_set && cli_is_same_file(output->text, job->set->values[OPTION_EQUALIZED_FILE].text)) {
     snprintf(job->message, sizeof job->message, "the histogram would overwrite the equalised image");
     return gray_array_job_fail(job, output->text);
   }
@@ -326,7 +326,7 @@ static cli_exit check_output(gray_array_job *job) {
 cli_exit cmd_hist(const option_set *set) {
   gray_array_job job = {.set = set};
   hist_result result = {.json = false};
-  const bool equalized = set->values[OPTION_EQUALIZED_FILE].given;
+  const bool equalized = set->values[OPTION_EQUALIZED_FILE].is_set;
   cli_exit done = equalized ? check_equalized(&job) : CLI_DONE;
   if (done != CLI_DONE) return done;
   done = gray_array_job_open(&job, set, true);

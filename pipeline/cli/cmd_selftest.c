@@ -179,7 +179,7 @@ static bool describe_difference(const hs_features *expected, const hs_features *
 }
 
 static bool prints_lines(const selftest_state *state) {
-  return !state->set->values[OPTION_QUIET].given && !state->set->values[OPTION_JSON].given;
+  return !state->set->values[OPTION_QUIET].is_set && !state->set->values[OPTION_JSON].is_set;
 }
 
 /* Finds out which backends are usable, and why others are not. Skips a backend that equals an earlier one in every
@@ -261,7 +261,7 @@ static bool run_scene(selftest_state *state, const selftest_scene *scene) {
     status = extract_scene(state, &selftest_reference, scene, &image, &state->expected, message, sizeof message);
   if (status != HS_OK) {
     cli_error(COMMAND_SELFTEST, "%s: %s: %s", selftest_reference.name, scene->name, message);
-  } else if (state->set->values[OPTION_PRINT_DIGESTS].given) {
+  } else if (state->set->values[OPTION_PRINT_DIGESTS].is_set) {
     printf("    {\"%s\", UINT64_C(0x%016" PRIX64 ")},\n", scene->name, digest_features(&state->expected));
     passed = true;
   } else {
@@ -336,7 +336,7 @@ static cli_exit compare_all(selftest_state *state) {
   if (prints) print_decoder(state);
   if (prints)
     printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
-  else if (state->set->values[OPTION_JSON].given)
+  else if (state->set->values[OPTION_JSON].is_set)
     print_json(state, digests, reference_failures, failures == 0);
   return failures > 0 ? CLI_FAILED : CLI_DONE;
 }
@@ -347,7 +347,7 @@ cli_exit cmd_selftest(const option_set *set) {
   /* copied, because setenv may invalidate getenv's result */
   char *copy = user_cpu ? strdup(user_cpu) : NULL;
   state.user_cpu = copy;
-  const cli_exit result = set->values[OPTION_PRINT_DIGESTS].given ? print_digests(&state) : compare_all(&state);
+  const cli_exit result = set->values[OPTION_PRINT_DIGESTS].is_set ? print_digests(&state) : compare_all(&state);
   hs_features_free(&state.expected);
   hs_features_free(&state.found);
   for (int i = 0; i < SELFTEST_BACKENDS; i++) free(state.unusable_reasons[i]);

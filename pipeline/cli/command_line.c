@@ -69,13 +69,13 @@ static void (*const completion_writers[])(FILE *out) = {option_write_bash_comple
 static cli_exit run_top(const option_set *set, bool *handled) {
   const option_value *values = set->values;
   *handled = true;
-  if (values[OPTION_HELP].given) {
+  if (values[OPTION_HELP].is_set) {
     option_write_help(stdout, COMMAND_TOP);
-  } else if (values[OPTION_VERSION].given) {
+  } else if (values[OPTION_VERSION].is_set) {
     printf("hartsift %s\n", hs_version_string());
-  } else if (values[OPTION_MAN].given) {
+  } else if (values[OPTION_MAN].is_set) {
     option_write_man(stdout, COMMAND_TOP);
-  } else if (values[OPTION_COMPLETION].given) {
+  } else if (values[OPTION_COMPLETION].is_set) {
     completion_writers[values[OPTION_COMPLETION].integer](stdout);
   } else if (set->operand_count == 0) {
     cli_error(COMMAND_TOP, "a command is missing: expected one of these; see 'hartsift help'");
@@ -94,11 +94,11 @@ static cli_exit run_command(command_id command, int argc, char **argv) {
     cli_error(command, "%s", message);
     return CLI_USAGE;
   }
-  if (set.values[OPTION_HELP].given) {
+  if (set.values[OPTION_HELP].is_set) {
     option_write_help(stdout, command);
     return CLI_DONE;
   }
-  if (set.values[OPTION_MAN].given) {
+  if (set.values[OPTION_MAN].is_set) {
     option_write_man(stdout, command);
     return CLI_DONE;
   }

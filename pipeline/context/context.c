@@ -136,8 +136,8 @@ hs_status context_reset_capacities(hs_context *c, hs_status status) {
 /* Returns a capacity for the counted items plus a quarter, so that the next frames of a sequence fit too. */
 static uint32_t grown(uint32_t count, uint32_t capacity) {
   if (count <= capacity) return capacity;
-  const uint64_t room = (uint64_t)count + count / 4 + 32;
-  return room > UINT32_MAX - 64 ? UINT32_MAX - 64 : (uint32_t)room;
+  const uint64_t larger = (uint64_t)count + count / 4 + 32;
+  return larger > UINT32_MAX - 64 ? UINT32_MAX - 64 : (uint32_t)larger;
 }
 
 bool context_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,

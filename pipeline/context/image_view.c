@@ -136,7 +136,7 @@ hs_status equalize_picture(hs_context *c, source_view *s) {
   const size_t width = (size_t)s->width, height = (size_t)s->height;
   void *memory;
   hs_status st = context_scratch(c, SCRATCH_PICTURE, width, height, &memory);
-  if (st == HS_OK && prim_place_shares(width * height, PRIM_WORK)) st = context_start_queue(c);
+  if (st == HS_OK && prim_backend_shares(width * height, PRIM_WORK)) st = context_start_queue(c);
   if (st != HS_OK) return st;
   uint8_t *out = memory;
   prim_view picture = {s->data, width, height, s->stride_bytes, PRIM_U8};
@@ -145,11 +145,11 @@ hs_status equalize_picture(hs_context *c, source_view *s) {
     picture.data = out;
     picture.stride_bytes = width;
   }
-  const prim_place place = {c->queue, cpu_choose_prims()};
-  if (!place.ops)
+  const prim_backend backend = {c->queue, cpu_choose_prims()};
+  if (!backend.ops)
     return CONTEXT_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU is \"%s\", which is no instruction set of this machine",
                         getenv("HARTSIFT_CPU"));
-  prim_equalize(place, &picture, out, width);
+  prim_equalize(backend, &picture, out, width);
   s->data = out;
   s->stride_bytes = width;
   s->layout = SOURCE_GRAY;

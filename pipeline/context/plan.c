@@ -37,7 +37,7 @@ static bool align_up(size_t bytes, size_t alignment, size_t *out) {
 
 /* Gives the entry the lowest offset at which it overlaps no entry of the same memory space whose lifetime intersects
    its own. False: the end does not fit size_t. */
-static bool place(frame_plan *plan, plan_entry *entry) {
+static bool set_offset(frame_plan *plan, plan_entry *entry) {
   size_t offset = 0;
   for (bool moved = true; moved;) {
     moved = false;
@@ -61,7 +61,7 @@ bool plan_add(frame_plan *plan, plan_entry e, size_t count, size_t item) {
   if (!hs_size_mul(count, item, &e.bytes) || !align_up(e.bytes, PLAN_ALIGNMENT, &e.bytes)) return false;
   if (e.bytes == 0) return true;
   assert(plan->entry_count < PLAN_ENTRIES_MAX);
-  if (e.bytes > SIZE_MAX / 4 || !place(plan, &e)) return false;
+  if (e.bytes > SIZE_MAX / 4 || !set_offset(plan, &e)) return false;
   plan->entries[plan->entry_count++] = e;
   return true;
 }

@@ -13,7 +13,7 @@
 
 _Static_assert(sizeof(escaped_candidate) == TILE_ESCAPED_BYTES, "room for escaped");
 
-/* A keypoint's final sample is at most TILE_HALO samples from its tile; the keypoint is up to REFINE_REACH_VLFEAT
+/* A keypoint's final sample is at most TILE_HALO samples from its tile; the keypoint is up to REFINE_OFFSET_MAX_VLFEAT
    (rounded up here) from that sample. */
 enum { KEYPOINT_HALO = TILE_HALO + 3 };
 
@@ -22,7 +22,7 @@ static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 static int32_t align_up(int32_t n) { return (n + TILE_ALIGNMENT - 1) & ~(TILE_ALIGNMENT - 1); }
 
 /* Returns an upper bound on the sigma of a level's keypoints, in samples of the octave. The offset of a fit is below
-   REFINE_REACH_VLFEAT, 3/2. */
+   REFINE_OFFSET_MAX_VLFEAT, 3/2. */
 static double largest_sigma(const sift_params *p, int32_t level) {
   return 1.001 * scalespace_level_sigma((double)p->sigma0, 2 * p->scales, 2 * level + 3);
 }
@@ -40,7 +40,7 @@ static double longest(void) { return 1.001 * sqrt((double)AFFINE_LONGEST); }
 /* Returns the halo around a keypoint for the moments of its shape, in samples. The window extends less than a step
    further, at most sigma / 2. */
 static int32_t shape_halo(double sigma) {
-  return (int32_t)((longest() * (double)(AFFINE_WINDOW * AFFINE_REACH) + 0.5) * sigma) + 3;
+  return (int32_t)((longest() * (double)(AFFINE_WINDOW * AFFINE_WINDOW_DEVIATIONS) + 0.5) * sigma) + 3;
 }
 
 /* Returns the halo around a keypoint for the corners of its shape's patch, in samples. */

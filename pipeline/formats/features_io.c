@@ -155,60 +155,60 @@ static hs_status save_single(feature_target *target, const feature_format *forma
 
 /* Writes the name of the second file, which has the format's other ending. If the first file is compressed, the second
    may be compressed or not. False if the name has neither ending. */
-static bool beside_path_of(const char *path, const feature_format *format, char out[ATOMIC_FILE_PATH_BYTES]) {
+static bool second_path_of(const char *path, const feature_format *format, char out[ATOMIC_FILE_PATH_BYTES]) {
   char packed[FORMAT_ENDING_BYTES];
   (void)snprintf(packed, sizeof packed, "%s" GZIP_ENDING, format->endings[0]);
   const bool is_packed = path_ends_with(path, packed);
   if (!is_packed && !path_ends_with(path, format->endings[0])) return false;
   size_t stem = strlen(path) - strlen(is_packed ? packed : format->endings[0]);
-  if (stem + strlen(format->beside_ending) + sizeof GZIP_ENDING > ATOMIC_FILE_PATH_BYTES) return false;
+  if (stem + strlen(format->second_ending) + sizeof GZIP_ENDING > ATOMIC_FILE_PATH_BYTES) return false;
   memcpy(out, path, stem);
-  strcpy(out + stem, format->beside_ending);
+  strcpy(out + stem, format->second_ending);
   return true;
 }
 
 /* Renames both files. Both are complete under temporary names before either is renamed, and an old file with the first
    name is removed before the second file is replaced. So if both files exist, they belong together. */
-static hs_status save_commit_pair(const feature_target *target, atomic_file *file, atomic_file *beside) {
-  bool written = fflush(beside->stream) == 0 && fflush(file->stream) == 0;
+static hs_status save_commit_pair(const feature_target *target, atomic_file *file, atomic_file *second) {
+  bool written = fflush(second->stream) == 0 && fflush(file->stream) == 0;
   if (!written || (file->temporary_exists && remove(file->target) != 0 && errno != ENOENT)) {
     hs_message_set_errno(target->message, target->message_bytes, errno, "%s: cannot %s", target->path,
                          written ? "replace" : "write");
-    atomic_file_abandon(beside);
+    atomic_file_abandon(second);
     atomic_file_abandon(file);
     return HS_ERR_IO;
   }
-  if (atomic_file_commit(beside) != HS_OK) {
+  if (atomic_file_commit(second) != HS_OK) {
     atomic_file_abandon(file);
-    return save_failed_file(target, beside);
+    return save_failed_file(target, second);
   }
   if (atomic_file_commit(file) != HS_OK) return save_failed_file(target, file);
   return HS_OK;
 }
 
 static hs_status save_pair(feature_target *target, const feature_format *format) {
-  char beside_path[ATOMIC_FILE_PATH_BYTES];
-  if (format_is_compressed_name(target->path) || !beside_path_of(target->path, format, beside_path)) {
+  char second_path[ATOMIC_FILE_PATH_BYTES];
+  if (format_is_compressed_name(target->path) || !second_path_of(target->path, format, second_path)) {
     return target_fail(target, HS_ERR_ARGUMENT, "the %s format writes two files: the name must end in %s", format->name,
                        format->endings[0]);
   }
   atomic_file file;
-  atomic_file beside;
+  atomic_file second;
   target->stream = atomic_file_open(&file, target->path);
   if (!target->stream) return save_failed_file(target, &file);
-  target->beside_stream = atomic_file_open(&beside, beside_path);
-  if (!target->beside_stream) {
+  target->second_stream = atomic_file_open(&second, second_path);
+  if (!target->second_stream) {
     atomic_file_abandon(&file);
-    return save_failed_file(target, &beside);
+    return save_failed_file(target, &second);
   }
-  file.is_staged = beside.is_staged = target->is_staged;
+  file.is_staged = second.is_staged = target->is_staged;
   hs_status status = format->write(target);
   if (status != HS_OK) {
-    atomic_file_abandon(&beside);
+    atomic_file_abandon(&second);
     atomic_file_abandon(&file);
     return status;
   }
-  return save_commit_pair(target, &file, &beside);
+  return save_commit_pair(target, &file, &second);
 }
 
 hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options) {
@@ -243,7 +243,7 @@ hs_status features_save(const char *path, const hs_features *features, const hs_
   if (status == HS_OK && format->as_stored) status = features_check_unturned(&target, "the program of this format");
   if (status != HS_OK) return status;
   if (format->write_into) return format->write_into(&target);
-  return format->beside_ending ? save_pair(&target, format) : save_single(&target, format);
+  return format->second_ending ? save_pair(&target, format) : save_single(&target, format);
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -260,18 +260,18 @@ hs_status features_read_memory(const feature_format *format, const feature_sourc
   return HS_OK;
 }
 
-static hs_status load_with_beside(const feature_format *format, feature_source *source, hs_features *features) {
-  char beside_path[ATOMIC_FILE_PATH_BYTES];
-  if (!beside_path_of(source->path, format, beside_path)) {
+static hs_status load_with_second(const feature_format *format, feature_source *source, hs_features *features) {
+  char second_path[ATOMIC_FILE_PATH_BYTES];
+  if (!second_path_of(source->path, format, second_path)) {
     return source_fail(source, HS_ERR_ARGUMENT, "the %s format has two files: the name must end in %s", format->name,
                        format->endings[0]);
   }
-  if (format_is_compressed_name(source->path) && access(beside_path, F_OK) != 0) strcat(beside_path, GZIP_ENDING);
+  if (format_is_compressed_name(source->path) && access(second_path, F_OK) != 0) strcat(second_path, GZIP_ENDING);
   uint8_t *bytes = NULL;
-  hs_status status = source_load_file(source, beside_path, &bytes, &source->beside_size);
+  hs_status status = source_load_file(source, second_path, &bytes, &source->second_size);
   if (status == HS_OK) {
-    source->beside_path = beside_path;
-    source->beside_bytes = bytes;
+    source->second_path = second_path;
+    source->second_bytes = bytes;
     status = features_read_memory(format, source, features);
   }
   hs_memory_release(source->allocator, bytes);
@@ -300,7 +300,7 @@ static hs_status load_content(feature_source *source, hs_format id, hs_features 
   if (format->read_from && format_is_compressed_name(source->path))
     return source_fail(source, HS_ERR_UNSUPPORTED, "a compressed database is not read: decompress it first");
   if (format->read_from) return load_from(format, source, features);
-  if (format->beside_ending) return load_with_beside(format, source, features);
+  if (format->second_ending) return load_with_second(format, source, features);
   return features_read_memory(format, source, features);
 }
 

@@ -22,9 +22,9 @@ typedef struct csv_header {
 
 static void csv_write_feature(feature_sink *sink, const descriptor_codec *codec, size_t index) {
   const hs_keypoint *keypoint = &codec->features->keypoints[index];
-  const float places[4] = {keypoint->x, keypoint->y, keypoint->sigma, angle_wrap((double)keypoint->orientation)};
+  const float numbers[4] = {keypoint->x, keypoint->y, keypoint->sigma, angle_wrap((double)keypoint->orientation)};
   for (size_t k = 0; k < 4; k++) {
-    sink_float(sink, places[k]);
+    sink_float(sink, numbers[k]);
     sink_text(sink, ",");
   }
   sink_float(sink, keypoint->response);
@@ -103,7 +103,7 @@ static hs_status csv_read_header(text_cursor *cursor, csv_header *header) {
 }
 
 static hs_status csv_read_line(text_cursor *cursor, const csv_header *header, hs_features *features, size_t index) {
-  double places[CSV_FIELDS] = {0};
+  double numbers[CSV_FIELDS] = {0};
   cursor_skip_blanks(cursor, true);
   for (size_t i = 0; i < header->fields; i++) {
     double value;
@@ -111,15 +111,15 @@ static hs_status csv_read_line(text_cursor *cursor, const csv_header *header, hs
     hs_status status = cursor_number_field(cursor, i, &value);
     if (status != HS_OK) return status;
     if (column < CSV_FIELDS) {
-      places[column] = value;
+      numbers[column] = value;
       continue;
     }
     const char *fault = descriptor_store(features, index * HS_DESCRIPTOR_LENGTH + (size_t)(column - CSV_FIELDS), value);
     if (fault) return cursor_fail(cursor, "%s", fault);
   }
   hs_keypoint *keypoint = &features->keypoints[index];
-  const char *fault = keypoint_fill(keypoint, places[0], places[1], places[2], places[3]);
-  if (!fault) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
+  const char *fault = keypoint_fill(keypoint, numbers[0], numbers[1], numbers[2], numbers[3]);
+  if (!fault) fault = keypoint_fill_origin(keypoint, numbers[4], numbers[5], numbers[6]);
   return fault ? cursor_fail(cursor, "%s", fault) : cursor_end_line(cursor);
 }
 

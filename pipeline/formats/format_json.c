@@ -33,13 +33,13 @@ static void json_write_frame(feature_sink *sink, const hs_frame *frame) {
 
 static void json_write_feature(feature_sink *sink, const descriptor_codec *codec, size_t index) {
   const hs_keypoint *keypoint = &codec->features->keypoints[index];
-  const float places[5] = {keypoint->x, keypoint->y, keypoint->sigma, angle_wrap((double)keypoint->orientation),
-                           keypoint->response};
+  const float numbers[5] = {keypoint->x, keypoint->y, keypoint->sigma, angle_wrap((double)keypoint->orientation),
+                            keypoint->response};
   for (size_t k = 0; k < 5; k++) {
     sink_text(sink, k == 0 ? "{\"" : ", \"");
     sink_text(sink, json_fields[k]);
     sink_text(sink, "\": ");
-    sink_float(sink, places[k]);
+    sink_float(sink, numbers[k]);
   }
   sink_text(sink, ", \"octave\": ");
   sink_int(sink, keypoint->octave);
@@ -245,13 +245,13 @@ static hs_status json_read_frame(text_cursor *cursor, hs_features *features, siz
 }
 
 /* Reads one member of a feature. seen: a bit for each number, one for the descriptor and one for the frame. */
-static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_FIELDS], unsigned *seen,
+static hs_status json_read_value(text_cursor *cursor, json_text name, double numbers[JSON_FIELDS], unsigned *seen,
                                  hs_features *features, size_t index) {
   for (unsigned k = 0; k < JSON_FIELDS; k++) {
     if (!json_text_is(name, json_fields[k])) continue;
     if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s is given twice", json_fields[k]);
     *seen |= 1u << k;
-    return json_number(cursor, &places[k]);
+    return json_number(cursor, &numbers[k]);
   }
   if (features->frames && json_text_is(name, "frame")) {
     if ((*seen & (2u << JSON_FIELDS)) != 0) return cursor_fail(cursor, "frame is given twice");
@@ -265,14 +265,14 @@ static hs_status json_read_value(text_cursor *cursor, json_text name, double pla
 }
 
 static hs_status json_read_feature(text_cursor *cursor, hs_features *features, size_t index) {
-  double places[JSON_FIELDS] = {0};
+  double numbers[JSON_FIELDS] = {0};
   unsigned seen = 0;
   bool first = true;
   bool more = true;
   while (more) {
     json_text name;
     hs_status status = json_next_member(cursor, &first, &more, &name);
-    if (status == HS_OK && more) status = json_read_value(cursor, name, places, &seen, features, index);
+    if (status == HS_OK && more) status = json_read_value(cursor, name, numbers, &seen, features, index);
     if (status != HS_OK) return status;
   }
   for (unsigned k = 0; k < JSON_FIELDS_NEEDED; k++)
@@ -281,8 +281,8 @@ static hs_status json_read_feature(text_cursor *cursor, hs_features *features, s
     return cursor_fail(cursor, "a feature has no descriptor");
   if (features->frames && (seen & (2u << JSON_FIELDS)) == 0) return cursor_fail(cursor, "a feature has no frame");
   hs_keypoint *keypoint = &features->keypoints[index];
-  const char *fault = keypoint_fill(keypoint, places[0], places[1], places[2], places[3]);
-  if (!fault) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
+  const char *fault = keypoint_fill(keypoint, numbers[0], numbers[1], numbers[2], numbers[3]);
+  if (!fault) fault = keypoint_fill_origin(keypoint, numbers[4], numbers[5], numbers[6]);
   return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 

@@ -54,7 +54,7 @@ static bool yaml_key(text_cursor *cursor, const char *name) {
 static hs_status yaml_find_keys(const feature_source *source, yaml_document *document) {
   struct {
     const char *name;
-    text_cursor *place;
+    text_cursor *start;
   } keys[] = {{"keypoints", &document->keypoints},
               {"descriptors", &document->descriptors},
               {"image_width", &document->width},
@@ -65,8 +65,8 @@ static hs_status yaml_find_keys(const feature_source *source, yaml_document *doc
   while (cursor.at < cursor.end) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
       if (!yaml_key(&cursor, keys[i].name)) continue;
-      if (keys[i].place->at) return cursor_fail(&cursor, "%s is given twice", keys[i].name);
-      *keys[i].place = cursor;
+      if (keys[i].start->at) return cursor_fail(&cursor, "%s is given twice", keys[i].name);
+      *keys[i].start = cursor;
       break;
     }
     yaml_skip_line(&cursor);

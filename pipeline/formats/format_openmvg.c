@@ -11,7 +11,7 @@
 
 enum { OPENMVG_COUNT_BYTES = 8, OPENMVG_WORDS = 4, OPENMVG_FLOATS_BYTES = 4 * HS_DESCRIPTOR_LENGTH };
 
-static void openmvg_write_places(const feature_target *target) {
+static void openmvg_write_positions(const feature_target *target) {
   feature_sink sink;
   sink_begin(&sink, target->stream, target->written);
   for (size_t i = 0; i < target->features->count; i++) {
@@ -29,9 +29,9 @@ static void openmvg_write_places(const feature_target *target) {
 }
 
 static hs_status openmvg_write(const feature_target *target) {
-  openmvg_write_places(target);
+  openmvg_write_positions(target);
   feature_sink sink;
-  sink_begin(&sink, target->beside_stream, target->written);
+  sink_begin(&sink, target->second_stream, target->written);
   uint8_t count[OPENMVG_COUNT_BYTES];
   bytes_put_u64(count, target->features->count);
   sink_bytes(&sink, count, sizeof count);
@@ -58,28 +58,28 @@ static hs_status openmvg_read_line(text_cursor *cursor, hs_features *features, s
   return cursor_end_line(cursor);
 }
 
-static hs_status openmvg_read_floats(const feature_source *beside, const uint8_t *bytes, hs_features *features,
+static hs_status openmvg_read_floats(const feature_source *second, const uint8_t *bytes, hs_features *features,
                                      size_t count) {
   for (size_t i = 0; i < count * HS_DESCRIPTOR_LENGTH; i++) {
     const char *fault =
         descriptor_store(features, descriptor_swapped(i), (double)bytes_get_f32(bytes + i * sizeof(float)));
-    if (fault) return source_fail(beside, HS_ERR_FORMAT, "descriptor %zu: %s", i / HS_DESCRIPTOR_LENGTH, fault);
+    if (fault) return source_fail(second, HS_ERR_FORMAT, "descriptor %zu: %s", i / HS_DESCRIPTOR_LENGTH, fault);
   }
   return HS_OK;
 }
 
 /* Reads the pair. The size of the .desc file gives the count, which must equal the number of lines in .feat. */
 static hs_status openmvg_read(const feature_source *source, hs_features *features) {
-  feature_source beside = *source;
-  if (source->beside_path) beside.path = source->beside_path;
-  if (!source->beside_bytes || source->beside_size < OPENMVG_COUNT_BYTES)
-    return source_fail(&beside, HS_ERR_FORMAT, "the file is too short for its count");
-  uint64_t count = bytes_get_u64(source->beside_bytes);
-  size_t held = source->beside_size - OPENMVG_COUNT_BYTES;
+  feature_source second = *source;
+  if (source->second_path) second.path = source->second_path;
+  if (!source->second_bytes || source->second_size < OPENMVG_COUNT_BYTES)
+    return source_fail(&second, HS_ERR_FORMAT, "the file is too short for its count");
+  uint64_t count = bytes_get_u64(source->second_bytes);
+  size_t held = source->second_size - OPENMVG_COUNT_BYTES;
   const bool whole = held % HS_DESCRIPTOR_LENGTH == 0;
   const bool floats = whole && count > 0 && held % OPENMVG_FLOATS_BYTES == 0 && count == held / OPENMVG_FLOATS_BYTES;
   if (!floats && (!whole || count != held / HS_DESCRIPTOR_LENGTH)) {
-    return source_fail(&beside, HS_ERR_FORMAT,
+    return source_fail(&second, HS_ERR_FORMAT,
                        "the count of %llu does not fit the file's size: expected 128 bytes or 128 floats a descriptor",
                        (unsigned long long)count);
   }
@@ -91,11 +91,11 @@ static hs_status openmvg_read(const feature_source *source, hs_features *feature
     return cursor_fail(&cursor, "more lines than the %llu descriptors of the .desc file", (unsigned long long)count);
   for (size_t i = 0; i < (size_t)count && !floats; i++) {
     uint8_t *descriptor = descriptor_u8_at(features, i);
-    memcpy(descriptor, source->beside_bytes + OPENMVG_COUNT_BYTES + i * HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH);
+    memcpy(descriptor, source->second_bytes + OPENMVG_COUNT_BYTES + i * HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH);
     descriptor_swap_bins(descriptor);
   }
   if (floats)
-    status = openmvg_read_floats(&beside, source->beside_bytes + OPENMVG_COUNT_BYTES, features, (size_t)count);
+    status = openmvg_read_floats(&second, source->second_bytes + OPENMVG_COUNT_BYTES, features, (size_t)count);
   if (status != HS_OK) return status;
   features->count = (size_t)count;
   return HS_OK;
@@ -112,7 +112,7 @@ const feature_format format_openmvg = {.id = HS_FORMAT_OPENMVG,
                                        .name = "openmvg",
                                        .summary = "openMVG and AliceVision: a .feat and a .desc file",
                                        .endings = {".feat"},
-                                       .beside_ending = ".desc",
+                                       .second_ending = ".desc",
                                        .as_stored = true,
                                        .write = openmvg_write,
                                        .read = openmvg_read,

@@ -23,13 +23,13 @@ static const double vsfm_corner = 0.5;
 /* Scale that replaces 0, which the format allows for an unknown scale. */
 static const double vsfm_unknown_scale = 1.0;
 
-static void vsfm_put_place(feature_sink *sink, const hs_keypoint *keypoint) {
-  uint8_t place[VSFM_POSITION_BYTES] = {0};
-  bytes_put_f32(place, (float)((double)keypoint->x + vsfm_corner));
-  bytes_put_f32(place + 4, (float)((double)keypoint->y + vsfm_corner));
-  bytes_put_f32(place + 12, keypoint->sigma);
-  bytes_put_f32(place + 16, angle_wrap(-(double)keypoint->orientation));
-  sink_bytes(sink, place, sizeof place);
+static void vsfm_put_position(feature_sink *sink, const hs_keypoint *keypoint) {
+  uint8_t record[VSFM_POSITION_BYTES] = {0};
+  bytes_put_f32(record, (float)((double)keypoint->x + vsfm_corner));
+  bytes_put_f32(record + 4, (float)((double)keypoint->y + vsfm_corner));
+  bytes_put_f32(record + 12, keypoint->sigma);
+  bytes_put_f32(record + 16, angle_wrap(-(double)keypoint->orientation));
+  sink_bytes(sink, record, sizeof record);
 }
 
 static hs_status vsfm_write(const feature_target *target) {
@@ -42,7 +42,7 @@ static hs_status vsfm_write(const feature_target *target) {
   bytes_put_u32(counts + 8, HS_DESCRIPTOR_LENGTH);
   sink_bytes(&sink, vsfm_name, sizeof vsfm_name);
   sink_bytes(&sink, counts, sizeof counts);
-  for (size_t i = 0; i < features->count; i++) vsfm_put_place(&sink, &features->keypoints[i]);
+  for (size_t i = 0; i < features->count; i++) vsfm_put_position(&sink, &features->keypoints[i]);
   descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
   for (size_t i = 0; i < features->count; i++) {
     uint8_t descriptor[HS_DESCRIPTOR_LENGTH];
@@ -87,11 +87,11 @@ static hs_status vsfm_read(const feature_source *source, hs_features *features) 
   if (status == HS_OK) status = source_reserve(source, features, count, HS_DESCRIPTOR_U8);
   if (status != HS_OK) return status;
   for (size_t i = 0; i < (size_t)count; i++) {
-    const uint8_t *place = source->bytes + VSFM_HEADER_BYTES + i * VSFM_POSITION_BYTES;
-    const double scale = (double)bytes_get_f32(place + 12);
-    const char *fault = keypoint_fill(&features->keypoints[i], (double)bytes_get_f32(place) - vsfm_corner,
-                                      (double)bytes_get_f32(place + 4) - vsfm_corner,
-                                      scale == 0.0 ? vsfm_unknown_scale : scale, -(double)bytes_get_f32(place + 16));
+    const uint8_t *record = source->bytes + VSFM_HEADER_BYTES + i * VSFM_POSITION_BYTES;
+    const double scale = (double)bytes_get_f32(record + 12);
+    const char *fault = keypoint_fill(&features->keypoints[i], (double)bytes_get_f32(record) - vsfm_corner,
+                                      (double)bytes_get_f32(record + 4) - vsfm_corner,
+                                      scale == 0.0 ? vsfm_unknown_scale : scale, -(double)bytes_get_f32(record + 16));
     if (fault) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
   }
   const uint8_t *descriptors = source->bytes + VSFM_HEADER_BYTES + (size_t)count * VSFM_POSITION_BYTES;

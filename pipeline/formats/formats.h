@@ -24,7 +24,7 @@ typedef struct feature_format {
   const char *summary; /* description in one line, for lists of formats */
   /* endings with the dot, in lower case; the first one is used for writing; unused entries are null */
   const char *endings[FORMAT_ENDINGS];
-  const char *beside_ending; /* ending of the second file, in place of endings[0]; null: there is no second file */
+  const char *second_ending; /* ending of the second file, in place of endings[0]; null: there is no second file */
   bool without_descriptors;  /* the format can store lists without descriptors */
   bool as_stored;            /* programs that read the format ignore EXIF orientations; FORMATS.md names the sources */
   /* Writes the file. Errors of the stream need not be reported, because the commit detects them. */

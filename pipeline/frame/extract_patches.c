@@ -57,19 +57,19 @@ static hs_status take_options(hs_context *c, const hs_patch_options *callers, co
   return o->unused == 0 ? HS_OK : CONTEXT_FAIL(c, HS_ERR_OPTION, "patch options.unused is not 0");
 }
 
-static bool within_reach(float v) { return v >= -(float)PYRAMID_SIDE_MAX && v <= (float)PYRAMID_SIDE_MAX; }
+static bool is_in_range(float v) { return v >= -(float)PYRAMID_SIDE_MAX && v <= (float)PYRAMID_SIDE_MAX; }
 
 /* Finds the map of patch i. False: the patch cannot be extracted. */
 static bool map_of(const patch_call *p, uint32_t i, patch_map *m) {
   const hs_keypoint *k = &p->keypoints[i];
   const float distance = p->options.scale / (float)p->options.size;
-  if (!within_reach(k->x) || !within_reach(k->y)) return false;
+  if (!is_in_range(k->x) || !is_in_range(k->y)) return false;
   if (p->frames) {
     const hs_frame *f = &p->frames[i];
-    if (!within_reach(f->a11) || !within_reach(f->a12) || !within_reach(f->a21) || !within_reach(f->a22)) return false;
+    if (!is_in_range(f->a11) || !is_in_range(f->a12) || !is_in_range(f->a21) || !is_in_range(f->a22)) return false;
     *m = (patch_map){k->x, k->y, f->a11 * distance, f->a12 * distance, f->a21 * distance, f->a22 * distance};
   } else {
-    if (!(k->sigma > 0.0f) || !within_reach(k->sigma)) return false;
+    if (!(k->sigma > 0.0f) || !is_in_range(k->sigma)) return false;
     if (!p->options.upright && !isfinite(k->orientation)) return false;
     *m = patch_map_circular(k->x, k->y, k->sigma, p->options.upright ? 0.0f : user_angle(k->orientation), distance);
   }
@@ -90,7 +90,7 @@ static void name_layers(const hs_context *c, const pyramid_geometry *g, patch_la
                              table_power_of_two(g->first_octave + i / scales));
 }
 
-static void place_patches(patch_call *p, hs_status *statuses) {
+static void locate_patches(patch_call *p, hs_status *statuses) {
   const patch_layers *l = &p->layers;
   for (uint32_t i = 0; i < p->count; i++) {
     p->valid[i] = map_of(p, i, &p->maps[i]);
@@ -130,12 +130,12 @@ static hs_status make_gray(hs_context *c, const source_view *source, plane_view 
   float *planes = memory;
   *gray = (plane_view){planes, width, height, stride};
   const plane_view plain = {planes + floats, width, height, stride},
-                   room = {planes + 2 * floats, width, height, stride};
+                   scratch = {planes + 2 * floats, width, height, stride};
   const base_args args = {.source = *source,
                           .border = BORDER_REPLICATE,
                           .filter = &identity,
                           .gray = plain,
-                          .work = room,
+                          .work = scratch,
                           .doubled = plain,
                           .out = *gray};
   return c->ops.base(c->queue, &args) == STAGE_OK ? HS_OK : CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
@@ -166,7 +166,7 @@ static hs_status run(hs_context *c, const hs_image *image, patch_call *p, void *
   p->maps = memory;
   p->valid = (bool *)(void *)(p->maps + p->count);
   name_layers(c, &g, &p->layers);
-  place_patches(p, statuses);
+  locate_patches(p, statuses);
   st = make_layers(c, &request, p, &w);
   if (st != HS_OK) return st;
   const patch_args args = {.layers = &p->layers,

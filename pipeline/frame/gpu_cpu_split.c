@@ -25,8 +25,8 @@ static double now_ms(void) {
 /* Appends the CPU's features (those of the small octaves) to the GPU's. False: they exceed the capacity. */
 static bool append(hs_context *c, const workspace *w, frame_result *result) {
   feature_records r;
-  const uint32_t count = *w->features.count, room = c->engine->split->records(c, &r), first = result->count;
-  if (count > room - first) {
+  const uint32_t count = *w->features.count, capacity = c->engine->split->records(c, &r), first = result->count;
+  if (count > capacity - first) {
     c->engine->split->want_capacity(c, count + count / 4 + 32);
     return false;
   }

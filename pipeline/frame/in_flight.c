@@ -118,13 +118,13 @@ static hs_status start(hs_context *owner, bool for_files) {
   const bool throughput = context_for_throughput(owner);
   const int32_t gpu_workers = throughput ? GPU_WORKERS_THROUGHPUT : GPU_WORKERS;
   const int32_t workers = least(in_flight, owner->engine->offloads ? gpu_workers : least(threads, CPU_WORKERS));
-  const int32_t room = throughput && in_flight < THROUGHPUT_RING ? THROUGHPUT_RING : in_flight;
+  const int32_t slots = throughput && in_flight < THROUGHPUT_RING ? THROUGHPUT_RING : in_flight;
   /* one slot more than images in flight, because the caller may be reading its results */
-  const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
+  const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)slots + 1);
   in_flight_ring *f = hs_memory_alloc(owner->options.allocator, bytes);
   if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
   memset(f, 0, bytes);
-  f->slot_count = room + 1;
+  f->slot_count = slots + 1;
   f->worker_max = workers;
   f->threads = threads;
   f->on_device = owner->engine->offloads;

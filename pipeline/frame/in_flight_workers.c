@@ -133,7 +133,7 @@ static void run_images(in_flight_worker *worker, uint64_t first, int32_t count, 
 }
 
 int32_t in_flight_group_max(const in_flight_ring *f, const hs_context *c, const hs_image *image, int32_t worker_limit) {
-  const int32_t room_for = worker_limit / f->worker_max, most = room_for > 1 ? room_for : 1;
+  const int32_t fitting = worker_limit / f->worker_max, most = fitting > 1 ? fitting : 1;
   const int32_t alike = small_images_max(c, image);
   return alike < most ? alike : most;
 }

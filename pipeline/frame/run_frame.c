@@ -214,7 +214,7 @@ static bool report_strip(void *frame_run, uint64_t samples) {
 static stage_status pass_octave(frame *f, int32_t o) {
   uint64_t candidates = 0;
   octave_args args = frame_octave_args(f, o, &candidates);
-  args.tell = report_strip;
+  args.report = report_strip;
   args.owner = f;
   const stage_status st = f->context->ops.octave(f->context->queue, &args);
   f->candidates += candidates;
@@ -301,7 +301,7 @@ static stage_status run_graph(frame *f) {
                            .step_filter = c->step_filter,
                            .radius_max = c->radius_max,
                            .scratch = {w->blur_work[0].data, f->octaves > 1 ? w->blur_work[1].data : NULL},
-                           .tell = c->progress ? report_samples : NULL,
+                           .report = c->progress ? report_samples : NULL,
                            .owner = f,
                            .stage_levels = LEVELS_OF_STAGES / 3,
                            .work = w->graph};
@@ -349,7 +349,7 @@ static hs_status status_of(hs_context *c, stage_status st) {
 }
 
 /* Makes plan and memory for the frame: on the host, or for tiles on the device. */
-static hs_status make_room(hs_context *c, const frame_request *r) {
+static hs_status make_memory(hs_context *c, const frame_request *r) {
   if (r->untiled_status == HS_OK) return context_prepare(c, r);
   return c->engine->tiles->prepare(c, r, r->untiled_status);
 }
@@ -359,11 +359,11 @@ static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity >
 /* Makes plan and memory. If they do not fit because earlier frames made the lists long, begins again with short lists.
  *grown: such long lists exist; false once they are short. */
 static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
-  const hs_status st = make_room(c, r);
+  const hs_status st = make_memory(c, r);
   if (st != HS_ERR_LIMIT || !*grown) return st;
   *grown = false;
   context_clear_error(c);
-  return make_room(c, r);
+  return make_memory(c, r);
 }
 
 /* Chooses the way of the frame from the plan that was made for it. */

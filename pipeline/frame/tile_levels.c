@@ -41,7 +41,7 @@ void tile_levels_begin(tile_levels *t, hs_context *c, const source_view *source,
 
 /* Sets the address of sample (0, 0) in each octave, such that the first sample in memory has its coordinates. The
    address is computed as an integer, because it may belong to no object. */
-static void place_views(tile_levels *t) {
+static void set_views(tile_levels *t) {
   const hs_context *c = t->context;
   for (int32_t i = 0; i < t->halos.octaves; i++) {
     int32_t x, y;
@@ -123,7 +123,7 @@ static stage_status make_octave(const tile_levels *t, int32_t index) {
 stage_status tile_levels_make(tile_levels *t, const plane_region *core) {
   stage_status st = STAGE_OK;
   t->core = *core;
-  place_views(t);
+  set_views(t);
   for (int32_t i = 0; i < t->halos.octaves && st == STAGE_OK; i++) st = make_octave(t, i);
   return st;
 }

@@ -111,7 +111,7 @@ static void append_chunk(void *job, int32_t chunk, int32_t worker) {
   append_features_of_chunk(job, (uint32_t)chunk * CHUNK_ITEMS);
 }
 
-static bool has_room(uint32_t first, uint32_t count, uint32_t capacity) {
+static bool fits(uint32_t first, uint32_t count, uint32_t capacity) {
   return first <= capacity && count <= capacity - first;
 }
 
@@ -126,8 +126,8 @@ uint32_t tile_on_device_append(stage_queue *queue, const device_tile_result *t, 
   if (!keeps_all(filter)) return append_kept(t, filter, descriptor_bytes, w);
   *w->keypoints.count += t->keypoints;
   *w->features.count += t->features;
-  if (has_room(job.first_keypoint, t->keypoints, w->keypoints.capacity) &&
-      has_room(job.first_feature, t->features, w->features.capacity))
+  if (fits(job.first_keypoint, t->keypoints, w->keypoints.capacity) &&
+      fits(job.first_feature, t->features, w->features.capacity))
     queue_run(queue, (int32_t)((longer + CHUNK_ITEMS - 1) / CHUNK_ITEMS), append_chunk, &job);
   return t->keypoints;
 }

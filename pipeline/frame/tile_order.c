@@ -75,7 +75,7 @@ static void renumber(const order_move *w, uint32_t once) {
 
 void tile_order_octave(tile_order *o) {
   const workspace *l = o->lists;
-  const size_t room = l->keypoints.capacity;
+  const size_t capacity = l->keypoints.capacity;
   order_move w = {.order = o,
                   .sort = {.keypoint_list = &l->keypoints,
                            .feature_list = &l->features,
@@ -87,9 +87,9 @@ void tile_order_octave(tile_order *o) {
                            .height = o->height,
                            .scales = o->scales,
                            .spare = o->scratch,
-                           .sorted = o->scratch + room,
-                           .start = o->scratch + 2 * room,
-                           .counters = o->scratch + 3 * room,
+                           .sorted = o->scratch + capacity,
+                           .start = o->scratch + 2 * capacity,
+                           .counters = o->scratch + 3 * capacity,
                            .source = o->features + (o->in_place ? 0 : o->ordered)}};
   tile_sort_keypoints(&w.sort);
   const uint32_t kept = tile_sort_features(&w.sort);
@@ -171,7 +171,7 @@ static void count_rows(void *job, int32_t chunk, int32_t worker) {
 }
 
 /* Turns each row's counter into the position of its first keypoint. */
-static void place_counters(const tile_sort *s) {
+static void set_counters(const tile_sort *s) {
   const size_t count = (size_t)s->height * (size_t)s->scales;
   uint32_t sum = 0;
   for (size_t i = 0; i < count; i++) {
@@ -241,7 +241,7 @@ static void part_doubles(void *job, int32_t chunk, int32_t worker) {
 void tile_sort_keypoints(tile_sort *s) {
   s->chunks = chunks_for(s);
   queue_run(s->queue, s->chunks, count_rows, s);
-  place_counters(s);
+  set_counters(s);
   queue_run(s->queue, s->chunks, sort_rows, s);
   queue_run(s->queue, s->chunks, count_doubles, s);
   add_up(s);

@@ -50,10 +50,10 @@ static void *buffer_of(const tiled_frame *f, plan_buffer which) {
 
 /* Returns the part of the list from item `first` on, with a separate count. */
 static keypoint_list list_from(const keypoint_list *k, uint32_t first, uint32_t most, uint32_t *count) {
-  const uint32_t room = k->capacity - first;
+  const uint32_t left = k->capacity - first;
   *count = 0;
   return (keypoint_list){.count = count,
-                         .capacity = room < most ? room : most,
+                         .capacity = left < most ? left : most,
                          .x = k->x + first,
                          .y = k->y + first,
                          .sigma = k->sigma + first,
@@ -73,7 +73,7 @@ static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_f
   const keypoint_list *all = &f->lists->keypoints;
   const plane_view plane = octave_level(&f->tile.views[0], 0);
   const detect_part part = {.search = work->core,
-                            .reach = region_about(work->core, TILE_HALO, &plane),
+                            .follow = region_about(work->core, TILE_HALO, &plane),
                             .seed = work->seed,
                             .escaped = work->escaped,
                             .escaped_capacity = work->escaped_capacity,

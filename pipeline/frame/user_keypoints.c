@@ -73,18 +73,18 @@ user_position user_position_of(const pyramid_geometry *g, const sift_params *p, 
     range = sigmas_described(&p->domain, g->width[octave - first], g->height[octave - first]);
   }
   const float sigma = k->sigma * hs_power_of_two(-octave);
-  user_position place = {octave - first, level, k->sigma};
-  if (sigma < range.least) place.sigma = range.least * hs_power_of_two(octave);
-  if (sigma > range.most) place.sigma = range.most * hs_power_of_two(octave);
-  return place;
+  user_position at = {octave - first, level, k->sigma};
+  if (sigma < range.least) at.sigma = range.least * hs_power_of_two(octave);
+  if (sigma > range.most) at.sigma = range.most * hs_power_of_two(octave);
+  return at;
 }
 
 int32_t user_octaves_needed(const pyramid_geometry *g, const hs_context *c, const frame_request *r) {
   int32_t needed = 0;
   for (uint32_t i = 0; i < r->user_count; i++) {
-    const user_position place = user_position_of(g, &c->params, &r->source, &r->user_keypoints[i]);
-    r->user_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
-    if (place.octave_index + 1 > needed) needed = place.octave_index + 1;
+    const user_position at = user_position_of(g, &c->params, &r->source, &r->user_keypoints[i]);
+    r->user_statuses[i] = at.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
+    if (at.octave_index + 1 > needed) needed = at.octave_index + 1;
   }
   if (needed > 0) needed += domain_octaves(&c->params.domain, c->params.scales);
   return needed < g->octave_count ? needed : g->octave_count;
@@ -100,18 +100,18 @@ float user_angle(float a) {
 
 /* Appends a user keypoint with its octave, level and sigma in the pyramid. */
 static void append(const workspace *w, float shift, const hs_keypoint *k, uint32_t source, int32_t octave,
-                   const user_position *place) {
+                   const user_position *at) {
   const keypoint_list *list = &w->keypoints;
   const uint32_t n = (*list->count)++;
   if (n >= list->capacity) return;
   list->x[n] = k->x;
   list->y[n] = k->y;
-  list->sigma[n] = place->sigma;
+  list->sigma[n] = at->sigma;
   list->response[n] = k->response;
   list->column[n] = hs_floor_int(sample_of_place(k->x, octave, shift) + 0.5f);
   list->row[n] = hs_floor_int(sample_of_place(k->y, octave, shift) + 0.5f);
   list->octave[n] = (int16_t)octave;
-  list->level[n] = (int16_t)place->level;
+  list->level[n] = (int16_t)at->level;
   w->sources[n] = source;
   if (isnan(k->orientation)) return;
   const uint32_t m = (*w->features.count)++;
@@ -125,8 +125,8 @@ void user_append(const pyramid_geometry *g, const hs_context *c, const frame_req
   for (uint32_t i = 0; i < r->user_count; i++) {
     const hs_keypoint *k = &r->user_keypoints[i];
     if (isnan(k->orientation) == oriented) continue;
-    const user_position place = user_position_of(g, &c->params, &r->source, k);
-    if (place.octave_index < 0 || (o != EVERY_OCTAVE && place.octave_index != o)) continue;
-    append(w, c->params.grid_shift, k, i, g->first_octave + place.octave_index, &place);
+    const user_position at = user_position_of(g, &c->params, &r->source, k);
+    if (at.octave_index < 0 || (o != EVERY_OCTAVE && at.octave_index != o)) continue;
+    append(w, c->params.grid_shift, k, i, g->first_octave + at.octave_index, &at);
   }
 }

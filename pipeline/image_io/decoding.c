@@ -365,29 +365,29 @@ static void stretch(const hs_image *image, uint32_t low, uint32_t high) {
 }
 
 static hs_status apply_float_range(const image_request *request, hs_image *image) {
-  const bool given = image_has_range(request), declared = has_declared(request);
-  if (!given && !declared) return HS_OK;
+  const bool requested = image_has_range(request), declared = has_declared(request);
+  if (!requested && !declared) return HS_OK;
   const hs_status status = make_floats(request, image);
   if (status != HS_OK) return status;
-  image->range_low = given ? request->range_low : (float)request->found->declared_low;
-  image->range_high = given ? request->range_high : (float)request->found->declared_high;
+  image->range_low = requested ? request->range_low : (float)request->found->declared_low;
+  image->range_high = requested ? request->range_high : (float)request->found->declared_high;
   return HS_OK;
 }
 
 hs_status image_apply_range(const image_request *request, hs_image *image) {
   sample_extremes extremes = {1.0, 0.0};
-  const bool given = image_has_range(request);
-  if (image->type == HS_U8 && !given) return HS_OK;
+  const bool requested = image_has_range(request);
+  if (image->type == HS_U8 && !requested) return HS_OK;
   for (int32_t y = 0; y < image->height; y++)
     extremes_add(&extremes, row_of(image, y), samples_of_row(image), image->type);
-  const bool stretches = image->type == HS_U16 && !given && has_declared(request) &&
+  const bool stretches = image->type == HS_U16 && !requested && has_declared(request) &&
                          extremes.low >= request->found->declared_low && extremes.high <= request->found->declared_high;
   if (stretches) {
     stretch(image, (uint32_t)request->found->declared_low, (uint32_t)request->found->declared_high);
     return HS_OK;
   }
   const hs_status status = range_check(request, &extremes, image->type);
-  return status == HS_OK && (given || image->type == HS_F32) ? apply_float_range(request, image) : status;
+  return status == HS_OK && (requested || image->type == HS_F32) ? apply_float_range(request, image) : status;
 }
 
 /* ---- Downscaling by exact area averaging, and conversion of features to pixels of the original. Let W be the width
@@ -514,7 +514,7 @@ void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels)
 }
 
 /* Converts a coordinate to the original, where pixels are `scale` original pixels wide; pixel centres are integers. */
-static float original_place(float place, double scale) { return (float)(((double)place + 0.5) * scale - 0.5); }
+static float original_position(float position, double scale) { return (float)(((double)position + 0.5) * scale - 0.5); }
 
 static void stretch_frame(hs_frame *f, double x_scale, double y_scale) {
   f->a11 = (float)((double)f->a11 * x_scale);
@@ -535,8 +535,8 @@ hs_status hs_features_to_original(hs_features *features, const hs_image *image) 
   const double scale = sqrt(x_scale * y_scale);
   for (size_t i = 0; i < features->count; i++) {
     hs_keypoint *k = &features->keypoints[i];
-    k->x = original_place(k->x, x_scale);
-    k->y = original_place(k->y, y_scale);
+    k->x = original_position(k->x, x_scale);
+    k->y = original_position(k->y, y_scale);
     k->sigma = (float)((double)k->sigma * scale);
     if (features->frames) stretch_frame(&features->frames[i], x_scale, y_scale);
   }

@@ -100,12 +100,12 @@ static bool bmp_set_channel(bmp_channel *channel, uint32_t mask) {
 static hs_status bmp_read_masks(bmp_file *file) {
   static const uint32_t usual[2][3] = {{0x7c00u, 0x03e0u, 0x001fu}, {0xff0000u, 0xff00u, 0xffu}};
   const size_t at = BMP_FILE_HEADER + BMP_INFO_HEADER;
-  const bool given = file->compression == BMP_MASKS;
+  const bool requested = file->compression == BMP_MASKS;
   if (file->bits != 16 && file->bits != 32) return HS_OK;
-  if (given && (file->header < BMP_INFO_HEADER || file->request->size < at + 12))
+  if (requested && (file->header < BMP_INFO_HEADER || file->request->size < at + 12))
     return bmp_damaged(file, "the masks are missing");
   for (size_t i = 0; i < 3; i++) {
-    const uint32_t mask = given ? bmp_u32(file->request->bytes + at + 4 * i) : usual[file->bits == 32][i];
+    const uint32_t mask = requested ? bmp_u32(file->request->bytes + at + 4 * i) : usual[file->bits == 32][i];
     if (!bmp_set_channel(&file->channels[i], mask) || (file->bits == 16 && mask > 0xffff))
       return bmp_damaged(file, "a colour's mask is not a run of bits");
   }

@@ -171,7 +171,7 @@ static void scene_shade_leaf(scene_leaf *leaf, uint64_t key) {
 }
 
 /* True if a disc overlaps the box low..high. */
-static int scene_leaf_reaches(const scene_leaf *leaf, scene_point low, scene_point high) {
+static int scene_leaf_touches(const scene_leaf *leaf, scene_point low, scene_point high) {
   int64_t dx = leaf->x < low.x ? (int64_t)low.x - leaf->x : leaf->x > high.x ? (int64_t)leaf->x - high.x : 0;
   int64_t dy = leaf->y < low.y ? (int64_t)low.y - leaf->y : leaf->y > high.y ? (int64_t)leaf->y - high.y : 0;
   return dx * dx + dy * dy <= leaf->radius_squared;
@@ -184,15 +184,15 @@ static void scene_gather_cell(scene_work *work, int octave, scene_point cell, sc
   key = splitmix64_mix(key ^ (((uint64_t)(uint32_t)cell.y << 32) | (uint32_t)cell.x));
   for (uint32_t i = 0; i < SCENE_LEAVES && work->leaf_count < SCENE_MAX_LEAVES; i++) {
     uint64_t leaf_key = scene_random(key, i);
-    uint64_t place = scene_random(leaf_key, 0), shape = scene_random(leaf_key, 1);
+    uint64_t position = scene_random(leaf_key, 0), shape = scene_random(leaf_key, 1);
     scene_leaf *leaf = &work->leaves[work->leaf_count];
-    leaf->x = (int32_t)(cell.x * side + (int64_t)(((place & UINT32_MAX) * (uint64_t)side) >> 32));
-    leaf->y = (int32_t)(cell.y * side + (int64_t)(((place >> 32) * (uint64_t)side) >> 32));
+    leaf->x = (int32_t)(cell.x * side + (int64_t)(((position & UINT32_MAX) * (uint64_t)side) >> 32));
+    leaf->y = (int32_t)(cell.y * side + (int64_t)(((position >> 32) * (uint64_t)side) >> 32));
     /* radius between a and 2a with density r^-3, by the inverse of its distribution function */
     double u = (double)(shape & UINT32_MAX) / 4294967296.0;
     leaf->radius = (int32_t)((double)(side / 4) / sqrt(1.0 - 0.75 * u));
     leaf->radius_squared = (int64_t)leaf->radius * leaf->radius;
-    if (scene_leaf_reaches(leaf, low, high)) {
+    if (scene_leaf_touches(leaf, low, high)) {
       scene_shade_leaf(leaf, leaf_key);
       work->keys[work->leaf_count] = (shape & ~(uint64_t)UINT32_MAX) | (uint64_t)work->leaf_count;
       work->leaf_count++;
@@ -206,9 +206,9 @@ static void scene_gather_cell(scene_work *work, int octave, scene_point cell, sc
 static void scene_gather(scene_work *work, scene_point low, scene_point high) {
   work->leaf_count = 0;
   for (int octave = 0; octave < SCENE_OCTAVES; octave++) {
-    const int64_t side = (int64_t)SCENE_CELL << octave, reach = side / 2;
-    int32_t x0 = scene_floor_div(low.x - reach, side), x1 = scene_floor_div(high.x + reach, side);
-    int32_t y0 = scene_floor_div(low.y - reach, side), y1 = scene_floor_div(high.y + reach, side);
+    const int64_t side = (int64_t)SCENE_CELL << octave, radius = side / 2;
+    int32_t x0 = scene_floor_div(low.x - radius, side), x1 = scene_floor_div(high.x + radius, side);
+    int32_t y0 = scene_floor_div(low.y - radius, side), y1 = scene_floor_div(high.y + radius, side);
     for (int32_t y = y0; y <= y1; y++)
       for (int32_t x = x0; x <= x1; x++) scene_gather_cell(work, octave, (scene_point){x, y}, low, high);
   }

@@ -173,17 +173,17 @@ private:
 
   /* Describes the user's keypoints into found_; updates keypoints. */
   void describe(const hs_image &view, std::vector<cv::KeyPoint> &keypoints) {
-    std::vector<hs_keypoint> given;
+    std::vector<hs_keypoint> user;
     std::vector<hs_status> statuses;
-    for (size_t i = 0; i < keypoints.size(); i++) given.push_back(from_opencv(keypoints[i]));
-    statuses.resize(given.size());
-    check(hs_describe(context_, &view, given.data(), given.size(), &found_, statuses.data()));
+    for (size_t i = 0; i < keypoints.size(); i++) user.push_back(from_opencv(keypoints[i]));
+    statuses.resize(user.size());
+    check(hs_describe(context_, &view, user.data(), user.size(), &found_, statuses.data()));
     std::vector<hs_keypoint> good;
-    for (size_t i = 0; i < given.size(); i++)
-      if (statuses[i] == HS_OK) good.push_back(given[i]);
-    if (good.size() < given.size()) check(hs_describe(context_, &view, good.data(), good.size(), &found_, nullptr));
+    for (size_t i = 0; i < user.size(); i++)
+      if (statuses[i] == HS_OK) good.push_back(user[i]);
+    if (good.size() < user.size()) check(hs_describe(context_, &view, good.data(), good.size(), &found_, nullptr));
     bool same = found_.count == keypoints.size();
-    for (size_t i = 0; i < given.size() && same; i++) same = statuses[i] == HS_OK && keypoints[i].angle >= 0.0f;
+    for (size_t i = 0; i < user.size() && same; i++) same = statuses[i] == HS_OK && keypoints[i].angle >= 0.0f;
     if (!same) copy_keypoints(keypoints); /* otherwise they stay unchanged, including class_id */
   }
 

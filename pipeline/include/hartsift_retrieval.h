@@ -57,13 +57,13 @@ HS_API hs_status hs_pair_sequence(const char *const *names, size_t count, uint32
    limit. The search is exact. Time grows with the number of images times the number of images within `metres` along the
    axis of largest spread. Statuses: HS_ERR_ARGUMENT (null, metres below 0 or not a number), HS_ERR_LIMIT,
    HS_ERR_MEMORY. */
-HS_API hs_status hs_pair_nearby(const double *places, size_t count, double metres, uint32_t at_most,
+HS_API hs_status hs_pair_nearby(const double *positions, size_t count, double metres, uint32_t at_most,
                                 hs_image_pairs *pairs);
 
 /* Converts a GPS position to the Cartesian frame of the earth. latitude, longitude: degrees, north and east above 0.
    altitude: metres above the ellipsoid of WGS 84 (use 0 for unreliable altitudes, such as a camera's). Statuses:
    HS_ERR_ARGUMENT (null, latitude beyond 90 or longitude beyond 360 degrees, a number that is not finite). */
-HS_API hs_status hs_earth_place(double latitude, double longitude, double altitude, double place[3]);
+HS_API hs_status hs_earth_place(double latitude, double longitude, double altitude, double position[3]);
 
 /* ---- by similarity */
 

@@ -14,18 +14,18 @@ enum { PART_ALIGNMENT = 64 };
 
 static size_t padded(size_t bytes) { return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT; }
 
-static hs_status grow(const hs_allocator *allocator, size_t bytes, unsigned char **memory, size_t *room) {
-  if (bytes <= *room) return HS_OK;
+static hs_status grow(const hs_allocator *allocator, size_t bytes, unsigned char **memory, size_t *capacity) {
+  if (bytes <= *capacity) return HS_OK;
   hs_memory_release(allocator, *memory);
   *memory = hs_memory_alloc(allocator, bytes);
-  *room = *memory ? bytes : 0;
+  *capacity = *memory ? bytes : 0;
   return *memory ? HS_OK : HS_ERR_MEMORY;
 }
 
-void lone_match_free(lone_matcher *m) {
+void match_one_thread_free(one_thread_matcher *m) {
   hs_memory_release(m->allocator, m->nearest);
   hs_memory_release(m->allocator, m->work);
-  *m = (lone_matcher){.ops = m->ops, .allocator = m->allocator};
+  *m = (one_thread_matcher){.ops = m->ops, .allocator = m->allocator};
 }
 
 /* Returns the bytes of the nearest neighbours of both lists. Counts are below 2^32, so the sums fit 64 bits. */
@@ -33,11 +33,11 @@ static size_t nearest_bytes(size_t first, size_t second) {
   return padded(first * sizeof(match_nearest)) + padded(second * sizeof(match_nearest));
 }
 
-static size_t place_bytes(size_t first, size_t second) {
+static size_t guide_bytes(size_t first, size_t second) {
   return padded(first * sizeof(match_place)) + padded(second * sizeof(match_place));
 }
 
-uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count) {
+uint64_t match_one_thread_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count) {
   match_nearest asked; /* its content is never read: the size depends only on whether backward is null */
   const match_args args = {.type = type,
                            .first = {NULL, NULL, (uint32_t)second_count},
@@ -53,7 +53,7 @@ uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_co
 }
 
 /* Writes the guide's data of the features to `memory`, after the nearest neighbours. */
-static void place_features(const match_request *r, unsigned char *memory, match_args *args) {
+static void fill_guides(const match_request *r, unsigned char *memory, match_args *args) {
   match_place *first = (match_place *)(void *)memory,
               *second = (match_place *)(void *)(memory + padded(r->first.count * sizeof(match_place)));
   for (uint32_t i = 0; i < r->first.count; i++)
@@ -64,24 +64,25 @@ static void place_features(const match_request *r, unsigned char *memory, match_
   args->second.places = second;
 }
 
-static hs_status prepare_work(lone_matcher *m, const match_args *args) {
+static hs_status prepare_work(one_thread_matcher *m, const match_args *args) {
   size_t bytes;
   if (!m->ops->match_work_bytes(args, 1, &bytes)) return HS_ERR_LIMIT;
   if (bytes > m->work_bytes) m->packed = 0;
   return grow(m->allocator, bytes, &m->work, &m->work_bytes);
 }
 
-hs_status lone_match_run(lone_matcher *m, const match_request *r, uint64_t first_number, lone_nearest *nearest) {
+hs_status match_one_thread(one_thread_matcher *m, const match_request *r, uint64_t first_number,
+                           one_thread_nearest *nearest) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED, exchanged = !guided;
   const match_side first = {r->first.descriptors, NULL, r->first.count},
                    second = {r->second.descriptors, NULL, r->second.count};
   const size_t found = nearest_bytes(first.count, second.count);
-  const size_t places = guided ? place_bytes(first.count, second.count) : 0;
+  const size_t places = guided ? guide_bytes(first.count, second.count) : 0;
   hs_status status = grow(m->allocator, found + places, &m->nearest, &m->nearest_bytes);
   if (status != HS_OK) return status;
   /* two empty lists need no memory, so pointers into it may be null */
   if (found == 0) {
-    *nearest = (lone_nearest){NULL, NULL};
+    *nearest = (one_thread_nearest){NULL, NULL};
     return HS_OK;
   }
   match_nearest *of_first = (match_nearest *)(void *)m->nearest,
@@ -95,13 +96,13 @@ hs_status lone_match_run(lone_matcher *m, const match_request *r, uint64_t first
                      .backward = exchanged ? of_first : (r->mutual ? of_second : NULL),
                      .limits = r->mutual ? &r->limits : NULL,
                      .exchanged = exchanged};
-  if (guided) place_features(r, m->nearest + found, &args);
+  if (guided) fill_guides(r, m->nearest + found, &args);
   status = prepare_work(m, &args);
   if (status != HS_OK) return status;
   args.work = m->work;
   args.second_is_packed = exchanged && m->packed == first_number && m->packed_type == r->type;
   m->packed = exchanged ? first_number : 0;
   m->packed_type = r->type;
-  *nearest = (lone_nearest){of_first, r->mutual ? of_second : NULL};
+  *nearest = (one_thread_nearest){of_first, r->mutual ? of_second : NULL};
   return m->ops->match(NULL, &args) == STAGE_OK ? HS_OK : HS_ERR_INTERNAL;
 }

@@ -169,7 +169,7 @@ typedef struct match_memory_for {
 
 enum { MATCH_ALIGNMENT = 64 };
 
-bool match_place_part(size_t *total, size_t count, size_t size, size_t *offset) {
+bool match_add_part(size_t *total, size_t count, size_t size, size_t *offset) {
   size_t bytes;
   *offset = *total;
   return hs_size_mul(count, size, &bytes) && hs_size_add(bytes, MATCH_ALIGNMENT - 1, &bytes) &&
@@ -197,26 +197,26 @@ hs_status match_take_memory(hs_context *c, size_t bytes, unsigned char **memory)
   return HS_OK;
 }
 
-static hs_status make_room(hs_context *c, const match_request *r, bool backward, size_t places, size_t work_bytes,
-                           match_memory_for *room) {
+static hs_status make_memory(hs_context *c, const match_request *r, bool backward, size_t places, size_t work_bytes,
+                             match_memory_for *parts) {
   size_t total = 0, at[6];
-  const bool fits = match_place_part(&total, r->first.count, sizeof *room->forward, &at[0]) &&
-                    match_place_part(&total, backward ? r->second.count : 0, sizeof *room->backward, &at[1]) &&
-                    match_place_part(&total, places ? r->first.count : 0, sizeof *room->first, &at[2]) &&
-                    match_place_part(&total, places ? r->second.count : 0, sizeof *room->second, &at[3]) &&
-                    match_place_part(&total, work_bytes, 1, &at[4]) &&
-                    match_place_part(&total, room->slice ? r->second.count : 0, sizeof *room->slice, &at[5]);
+  const bool fits = match_add_part(&total, r->first.count, sizeof *parts->forward, &at[0]) &&
+                    match_add_part(&total, backward ? r->second.count : 0, sizeof *parts->backward, &at[1]) &&
+                    match_add_part(&total, places ? r->first.count : 0, sizeof *parts->first, &at[2]) &&
+                    match_add_part(&total, places ? r->second.count : 0, sizeof *parts->second, &at[3]) &&
+                    match_add_part(&total, work_bytes, 1, &at[4]) &&
+                    match_add_part(&total, parts->slice ? r->second.count : 0, sizeof *parts->slice, &at[5]);
   if (!fits) return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
   unsigned char *m = NULL;
   const hs_status st = match_take_memory(c, total, &m);
   if (st != HS_OK) return st;
-  room->memory = m;
-  room->forward = (match_nearest *)(void *)(m + at[0]);
-  room->backward = backward ? (match_nearest *)(void *)(m + at[1]) : NULL;
-  room->first = places ? (match_place *)(void *)(m + at[2]) : NULL;
-  room->second = places ? (match_place *)(void *)(m + at[3]) : NULL;
-  room->work = m + at[4];
-  room->slice = room->slice ? (match_nearest *)(void *)(m + at[5]) : NULL;
+  parts->memory = m;
+  parts->forward = (match_nearest *)(void *)(m + at[0]);
+  parts->backward = backward ? (match_nearest *)(void *)(m + at[1]) : NULL;
+  parts->first = places ? (match_place *)(void *)(m + at[2]) : NULL;
+  parts->second = places ? (match_place *)(void *)(m + at[3]) : NULL;
+  parts->work = m + at[4];
+  parts->slice = parts->slice ? (match_nearest *)(void *)(m + at[5]) : NULL;
   return HS_OK;
 }
 
@@ -269,7 +269,7 @@ static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *
 }
 
 /* backward: the neighbours serve for mutual matches alone. Slices need all neighbours, because they are joined. */
-static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, match_memory_for *room) {
+static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, match_memory_for *parts) {
   stage_ops chosen;
   const stage_ops *ops = c ? &c->ops : &chosen;
   stage_queue *queue = c ? c->queue : NULL;
@@ -287,19 +287,19 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   size_t work_bytes;
   if (!ops->match_work_bytes(&args, queue_threads(queue), &work_bytes))
     return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
-  room->slice = backward && rows < r->first.count ? &asked : NULL; /* not null: make_room allocates it */
-  const hs_status st = make_room(c, r, backward, guided, work_bytes, room);
+  parts->slice = backward && rows < r->first.count ? &asked : NULL; /* not null: make_memory allocates it */
+  const hs_status st = make_memory(c, r, backward, guided, work_bytes, parts);
   if (st != HS_OK) return st;
   for (uint32_t i = 0; guided && i < r->first.count; i++)
-    room->first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
+    parts->first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
   for (uint32_t i = 0; guided && i < r->second.count; i++)
-    room->second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
-  args.first.places = room->first;
-  args.second.places = room->second;
-  args.forward = room->forward;
-  args.backward = room->backward;
-  args.work = room->work;
-  return run_slices(c, queue, ops, &args, rows, room->slice);
+    parts->second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
+  args.first.places = parts->first;
+  args.second.places = parts->second;
+  args.forward = parts->forward;
+  args.backward = parts->backward;
+  args.work = parts->work;
+  return run_slices(c, queue, ops, &args, rows, parts->slice);
 }
 
 void match_drop_memory(const hs_context *c, unsigned char *memory) {
@@ -339,12 +339,12 @@ static hs_status collect(hs_context *c, const match_request *r, const match_near
 
 /* Runs a request on the CPU. Either matches or nearest is not null. */
 static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches *matches, hs_nearest *nearest) {
-  match_memory_for room = {0};
-  hs_status st = run_cpu(c, r, matches && r->mutual, &room);
-  if (st == HS_OK && matches) st = collect(c, r, room.forward, room.backward, matches);
+  match_memory_for parts = {0};
+  hs_status st = run_cpu(c, r, matches && r->mutual, &parts);
+  if (st == HS_OK && matches) st = collect(c, r, parts.forward, parts.backward, matches);
   if (st == HS_OK && nearest && r->first.count > 0)
-    memcpy(nearest, room.forward, r->first.count * sizeof *room.forward);
-  match_drop_memory(c, room.memory);
+    memcpy(nearest, parts.forward, r->first.count * sizeof *parts.forward);
+  match_drop_memory(c, parts.memory);
   return st;
 }
 

@@ -38,36 +38,36 @@ void match_drop_memory(const hs_context *context, unsigned char *memory);
 
 /* Adds `count` entries of `size` bytes to the total of such memory. *offset: offset of the entries. False: the total
    does not fit size_t. */
-bool match_place_part(size_t *total, size_t count, size_t size, size_t *offset);
+bool match_add_part(size_t *total, size_t count, size_t size, size_t *offset);
 
 /* Matching of one pair on one thread, for a caller with many pairs. The memory grows and is kept. The panels of a list
    are packed once for all successive pairs that share the list. */
 
-/* A matcher. Initialise as {.ops, .allocator}; end with lone_match_free. */
-typedef struct lone_matcher {
+/* A matcher. Initialise as {.ops, .allocator}; end with match_one_thread_free. */
+typedef struct one_thread_matcher {
   const stage_ops *ops;
   const hs_allocator *allocator;
   unsigned char *nearest, *work;
   size_t nearest_bytes, work_bytes;
   uint64_t packed; /* number of the list whose panels are in `work`; 0: none */
   match_type packed_type;
-} lone_matcher;
+} one_thread_matcher;
 
 /* Nearest neighbours of the first list's features and, if the request is mutual, of the second's. They belong to the
    matcher and are valid until its next call. */
-typedef struct lone_nearest {
+typedef struct one_thread_nearest {
   const match_nearest *forward, *backward; /* backward: null unless the request is mutual */
-} lone_nearest;
+} one_thread_nearest;
 
 /* Runs a checked request. first_number: identifies the first list, not 0; an equal number means the same list with the
    same content. Statuses: HS_ERR_LIMIT (beyond the address space), HS_ERR_MEMORY, HS_ERR_INTERNAL. */
-hs_status lone_match_run(lone_matcher *matcher, const match_request *request, uint64_t first_number,
-                         lone_nearest *nearest);
+hs_status match_one_thread(one_thread_matcher *matcher, const match_request *request, uint64_t first_number,
+                           one_thread_nearest *nearest);
 
 /* Returns the bytes that a matcher needs for lists of these sizes; UINT64_MAX: beyond the address space. */
-uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count);
+uint64_t match_one_thread_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count);
 
-void lone_match_free(lone_matcher *matcher);
+void match_one_thread_free(one_thread_matcher *matcher);
 
 /* Neighbours from rows of squared distances, and lists of neighbours, which grow. */
 

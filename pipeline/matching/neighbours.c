@@ -97,14 +97,14 @@ static void choose_rows(neighbour_search *s, int32_t threads) {
 }
 
 /* Allocates the memory of a search, and computes the guide's data. */
-static hs_status make_room(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
+static hs_status make_memory(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   size_t total = 0, at[5];
-  const bool fits = match_place_part(&total, s->ops->squares_work_bytes(&s->squares), 1, &at[0]) &&
-                    match_place_part(&total, s->squares.pitch * sizeof(float), s->chunk_rows, &at[1]) &&
-                    match_place_part(&total, s->chunk_rows, sizeof *s->counts, &at[2]) &&
-                    match_place_part(&total, guided ? r->first.count : 0, sizeof(match_place), &at[3]) &&
-                    match_place_part(&total, guided ? r->second.count : 0, sizeof(match_place), &at[4]);
+  const bool fits = match_add_part(&total, s->ops->squares_work_bytes(&s->squares), 1, &at[0]) &&
+                    match_add_part(&total, s->squares.pitch * sizeof(float), s->chunk_rows, &at[1]) &&
+                    match_add_part(&total, s->chunk_rows, sizeof *s->counts, &at[2]) &&
+                    match_add_part(&total, guided ? r->first.count : 0, sizeof(match_place), &at[3]) &&
+                    match_add_part(&total, guided ? r->second.count : 0, sizeof(match_place), &at[4]);
   if (!fits) return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
   unsigned char *m = NULL;
   const hs_status st = match_take_memory(c, total, &m);
@@ -123,13 +123,13 @@ static hs_status make_room(hs_context *c, const match_request *r, neighbour_sear
   return HS_OK;
 }
 
-/* Like make_room, but with smaller chunks if memory for the chosen ones cannot be allocated. */
+/* Like make_memory, but with smaller chunks if memory for the chosen ones cannot be allocated. */
 static hs_status make_some_memory(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
-  hs_status st = make_room(c, r, s, memory);
+  hs_status st = make_memory(c, r, s, memory);
   while ((st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) && s->chunk_rows > s->block_rows) {
     s->chunk_rows = s->chunk_rows / 2 > s->block_rows ? s->chunk_rows / 2 : s->block_rows;
     if (c) context_clear_error(c);
-    st = make_room(c, r, s, memory);
+    st = make_memory(c, r, s, memory);
   }
   return st;
 }
@@ -345,11 +345,11 @@ hs_status neighbour_lists_grow(hs_context *c, hs_neighbour_lists *lists, size_t 
   /* grows by at least half, so that lists that grow chunk by chunk are not copied each time */
   size_t wanted = lists->capacity + lists->capacity / 2, bytes;
   if (wanted < count) wanted = count;
-  hs_neighbour *room = hs_size_mul(wanted, sizeof *room, &bytes) ? hs_memory_alloc(lists->allocator, bytes) : NULL;
-  if (!room) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu neighbours", count);
-  if (lists->capacity > 0) memcpy(room, lists->neighbours, lists->capacity * sizeof *room);
+  hs_neighbour *grown = hs_size_mul(wanted, sizeof *grown, &bytes) ? hs_memory_alloc(lists->allocator, bytes) : NULL;
+  if (!grown) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu neighbours", count);
+  if (lists->capacity > 0) memcpy(grown, lists->neighbours, lists->capacity * sizeof *grown);
   hs_memory_release(lists->allocator, lists->neighbours);
-  lists->neighbours = room;
+  lists->neighbours = grown;
   lists->capacity = wanted;
   return HS_OK;
 }

@@ -17,20 +17,20 @@ _Static_assert((int)HS_ENDS_ZERO == PRIM_ENDS_ZERO && (int)HS_ENDS_REPLICATE == 
 
 /* State of a call. */
 typedef struct primitive_call {
-  prim_place place;
+  prim_backend backend;
 } primitive_call;
 
 /* Starts a call after its arguments were checked. A context on a GPU starts its CPU threads on first use. */
 static hs_status begin(hs_context *c, const prim_view *view, primitive_call *call) {
-  call->place = (prim_place){.ops = cpu_choose_prims()};
-  if (!call->place.ops)
+  call->backend = (prim_backend){.ops = cpu_choose_prims()};
+  if (!call->backend.ops)
     return ARRAY_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU is \"%s\", which is no instruction set of this machine",
                       getenv("HARTSIFT_CPU"));
-  if (c && !c->queue && prim_place_shares(view->width * view->height * prim_element_bytes(view->type), PRIM_WORK)) {
+  if (c && !c->queue && prim_backend_shares(view->width * view->height * prim_element_bytes(view->type), PRIM_WORK)) {
     const hs_status st = context_start_queue(c);
     if (st != HS_OK) return st;
   }
-  if (c) call->place.queue = c->queue;
+  if (c) call->backend.queue = c->queue;
   return HS_OK;
 }
 
@@ -46,11 +46,11 @@ static hs_status reduce(hs_context *c, const hs_array *array, reduce_kind kind, 
   if (st == HS_OK) st = begin(c, &view, &call);
   if (st != HS_OK) return st;
   if (kind == REDUCE_RANGE) {
-    const prim_range range = prim_reduce_range(call.place, &view);
+    const prim_range range = prim_reduce_range(call.backend, &view);
     if (low) *low = range.low;
     if (high) *high = range.high;
   } else {
-    const double sum = prim_reduce_sum(call.place, &view);
+    const double sum = prim_reduce_sum(call.backend, &view);
     *low = kind == REDUCE_SUM ? sum : prim_plain_nan(sum / (double)(view.width * view.height));
   }
   return HS_OK;
@@ -104,7 +104,7 @@ hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *t
                                 .threshold = tiling->threshold,
                                 .tiles = (prim_tile *)(void *)tiles,
                                 .count = tiled.count < capacity ? tiled.count : capacity};
-  prim_tile_stats(call.place, &args);
+  prim_tile_stats(call.backend, &args);
   *count = tiled.count;
   if (args.count < tiled.count)
     return ARRAY_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, capacity for %zu", tiled.count, capacity);
@@ -124,7 +124,7 @@ hs_status hs_histogram256(hs_context *c, const hs_array *array, const hs_array *
   if (!counts) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "counts is null");
   st = begin(c, &view, &call);
   if (st != HS_OK) return st;
-  prim_histogram(call.place, &view, &kept, counts);
+  prim_histogram(call.backend, &view, &kept, counts);
   return HS_OK;
 }
 
@@ -138,7 +138,7 @@ hs_status hs_equalize(hs_context *c, const hs_array *picture, uint8_t *out, size
   if (st == HS_OK) st = array_view_output(c, &view, out, out_stride_bytes, true, &stride);
   if (st == HS_OK) st = begin(c, &view, &call);
   if (st != HS_OK) return st;
-  prim_equalize(call.place, &view, out, stride);
+  prim_equalize(call.backend, &view, out, stride);
   return HS_OK;
 }
 
@@ -157,7 +157,7 @@ hs_status hs_convolve1d(hs_context *c, const hs_array *signal, const double *tap
   if (st == HS_OK) st = begin(c, &view, &call);
   if (st != HS_OK) return st;
   const prim_convolve_args args = {view, taps, tap_count, (prim_ends)ends, out, stride};
-  prim_convolve(call.place, &args);
+  prim_convolve(call.backend, &args);
   return HS_OK;
 }
 

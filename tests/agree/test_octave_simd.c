@@ -228,7 +228,7 @@ static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32
                             .detect = detect_args_of(s, &o, found, &r),
                             .levels_kept = levels_kept,
                             .scratch = scratch.view.data,
-                            .tell = tell,
+                            .report = tell,
                             .owner = t};
   r.status = ops->octave(queue, &args);
   free(found);

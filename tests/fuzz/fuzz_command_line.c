@@ -34,7 +34,7 @@ static void check_ranges(const option_set *set) {
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_value *value = &set->values[id];
     const option_spec *spec = option_get((option_id)id);
-    if (!value->given) continue;
+    if (!value->is_set) continue;
     fuzz_require(option_belongs_to((option_id)id, set->command) && value->text != NULL);
     if (spec->kind == OPTION_KIND_INTEGER)
       fuzz_require((double)value->integer >= spec->low && (double)value->integer <= spec->high);

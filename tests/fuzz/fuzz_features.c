@@ -54,7 +54,7 @@ static void fuzz_read(const feature_format *format, feature_source *source) {
   }
   fuzz_require(feature_maker_consistent(&features));
   bool holds = features.descriptor_type != HS_DESCRIPTOR_NONE || format->without_descriptors;
-  if (!format->beside_ending && holds) fuzz_write_again(format, &features);
+  if (!format->second_ending && holds) fuzz_write_again(format, &features);
   hs_features_free(&features);
 }
 
@@ -96,15 +96,15 @@ static void fuzz_read_repaired(const feature_format *format, feature_source *sou
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < FUZZ_HEAD_BYTES) return 0;
   const feature_format *format = format_by_id((hs_format)(data[0] % (FORMAT_COUNT + 1u)));
-  size_t beside_size = data[1] | (size_t)data[2] << 8;
+  size_t second_size = data[1] | (size_t)data[2] << 8;
   data += FUZZ_HEAD_BYTES;
   size -= FUZZ_HEAD_BYTES;
-  if (beside_size > size) beside_size = size;
+  if (second_size > size) second_size = size;
   feature_source source = {.path = "fuzz",
                            .bytes = data,
-                           .size = size - beside_size,
-                           .beside_bytes = data + (size - beside_size),
-                           .beside_size = beside_size,
+                           .size = size - second_size,
+                           .second_bytes = data + (size - second_size),
+                           .second_size = second_size,
                            .max_features = FUZZ_MAX_FEATURES};
   if (!format) format = format_by_content(source.bytes, source.size, NULL);
   if (!format || !format->read) return 0; /* a database is opened by other calls */

@@ -20,7 +20,7 @@ enum { MESSAGE_BYTES = 256, MAX_FEATURES = 1000 };
 /* The bytes of a written file; beside is null except for openMVG. */
 typedef struct written_file {
   unsigned char *bytes, *beside;
-  size_t size, beside_size;
+  size_t size, second_size;
 } written_file;
 
 /* A database of many lists is tested in test_colmap_content.c. */
@@ -40,10 +40,10 @@ static written_file write_file(const feature_format *format, const hs_features *
   strcat(path, format->endings[0]);
   save_as(format, path, features);
   file.bytes = scratch_read_file(path, &file.size);
-  if (format->beside_ending) {
+  if (format->second_ending) {
     scratch_folder_path(&folder, "file", path);
-    strcat(path, format->beside_ending);
-    file.beside = scratch_read_file(path, &file.beside_size);
+    strcat(path, format->second_ending);
+    file.beside = scratch_read_file(path, &file.second_size);
   }
   scratch_folder_remove(&folder);
   return file;
@@ -65,12 +65,12 @@ static unsigned char *copy_exactly(const unsigned char *bytes, size_t size) {
 static hs_status read_file(const feature_format *format, const written_file *file, hs_features *features,
                            char *message) {
   unsigned char *bytes = copy_exactly(file->bytes, file->size);
-  unsigned char *beside = file->beside ? copy_exactly(file->beside, file->beside_size) : NULL;
+  unsigned char *beside = file->beside ? copy_exactly(file->beside, file->second_size) : NULL;
   feature_source source = {.path = "file",
                            .bytes = bytes,
                            .size = file->size,
-                           .beside_bytes = beside,
-                           .beside_size = file->beside_size,
+                           .second_bytes = beside,
+                           .second_size = file->second_size,
                            .max_features = MAX_FEATURES,
                            .message = message,
                            .message_bytes = MESSAGE_BYTES};
@@ -113,7 +113,7 @@ static void truncate_everywhere(const feature_format *format, feature_style styl
     if (has_checksum(format)) assert_true(failed);
   }
   cut = file;
-  for (cut.beside_size = 0; cut.beside_size < file.beside_size; cut.beside_size++)
+  for (cut.second_size = 0; cut.second_size < file.second_size; cut.second_size++)
     assert_true(check_outcome(format, &cut));
   free_file(&file);
   hs_features_free(&features);
@@ -150,7 +150,7 @@ static void test_flipped_bytes(void **state) {
       feature_maker_fill(&features, 2, style, 4);
       written_file file = write_file(format_at(i), &features);
       flip_everywhere(format_at(i), file.bytes, file.size, &file);
-      flip_everywhere(format_at(i), file.beside, file.beside_size, &file);
+      flip_everywhere(format_at(i), file.beside, file.second_size, &file);
       free_file(&file);
       hs_features_free(&features);
     }

@@ -114,8 +114,8 @@ static void values_are_parsed(void **state) {
   assert_int_equal(values[OPTION_REGION].numbers[1], 2);
   assert_int_equal(values[OPTION_REGION].numbers[3], 40);
   assert_int_equal(values[OPTION_MAX_MEMORY].count, 3 * 1024 * 1024);
-  assert_true(values[OPTION_QUIET].given);
-  assert_false(values[OPTION_JSON].given);
+  assert_true(values[OPTION_QUIET].is_set);
+  assert_false(values[OPTION_JSON].is_set);
   assert_int_equal(line.set.operand_count, 2);
   assert_string_equal(line.set.operands[0], "a.png");
   assert_string_equal(line.set.operands[1], "b.png");
@@ -146,7 +146,7 @@ static void abbreviations_and_dashes(void **state) {
   command_line line;
   assert_true(parse(&line, COMMAND_EXTRACT, "--max-f 7 -- --json -"));
   assert_int_equal(line.set.values[OPTION_MAX_FEATURES].integer, 7);
-  assert_false(line.set.values[OPTION_JSON].given);
+  assert_false(line.set.values[OPTION_JSON].is_set);
   assert_int_equal(line.set.operand_count, 2);
   assert_string_equal(line.set.operands[0], "--json");
   assert_string_equal(line.set.operands[1], "-");

@@ -11,7 +11,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/formats/common/content_digest.h"
 
-static size_t place_in_list(const batch_job *job, size_t index) {
+static size_t position_in_list(const batch_job *job, size_t index) {
   return (size_t)(job->shard - 1) + index * (size_t)job->shards;
 }
 
@@ -29,12 +29,12 @@ static batch_computed computed_of(const hs_batch_result *r) {
 
 /* Stores and reports an image's record, and writes it to the journal unless it was kept from an earlier run. Takes
    ownership of record->message. */
-static void conclude(batch_job *job, size_t place, const batch_record *record, const batch_computed *computed) {
+static void conclude(batch_job *job, size_t position, const batch_record *record, const batch_computed *computed) {
   pthread_mutex_lock(&job->lock);
-  job->manifest.records[place] = *record;
-  batch_report_image(&job->report, job->list.images[place].name, record, computed);
+  job->manifest.records[position] = *record;
+  batch_report_image(&job->report, job->list.images[position].name, record, computed);
   if (record->state != BATCH_KEPT && job->fatal[0] == '\0' &&
-      !batch_manifest_append(&job->manifest, place, computed->milliseconds)) {
+      !batch_manifest_append(&job->manifest, position, computed->milliseconds)) {
     snprintf(job->fatal, sizeof job->fatal, "%s: cannot be written: %s", job->manifest.journal_path, strerror(errno));
     hs_batch_stop(job->run);
   }
@@ -43,7 +43,7 @@ static void conclude(batch_job *job, size_t place, const batch_record *record, c
 
 void batch_images_note_gone(batch_job *job, const char *name) {
   pthread_mutex_lock(&job->lock);
-  batch_report_gone(&job->report, name, job->store.place);
+  batch_report_gone(&job->report, name, job->store.location);
   pthread_mutex_unlock(&job->lock);
 }
 
@@ -53,7 +53,8 @@ static void note_changed(batch_job *job) {
   pthread_mutex_unlock(&job->lock);
 }
 
-static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
+static void conclude_failed(batch_job *job, size_t position, batch_record record, hs_status status,
+                            const char *message) {
   record.state = BATCH_FAILED;
   record.status = status;
   /* clears it, because rows of failures must not depend on how much of the file was read */
@@ -62,7 +63,7 @@ static void conclude_failed(batch_job *job, size_t place, batch_record record, h
   snprintf(text, sizeof text, "%s", message);
   cli_name_options(COMMAND_BATCH, text, sizeof text);
   record.message = strdup(text);
-  conclude(job, place, &record, &not_computed);
+  conclude(job, position, &record, &not_computed);
 }
 
 /* True if an output has a name that a manifest may have. */
@@ -74,8 +75,8 @@ static bool is_manifest_output(const char *output) {
 
 /* Keeps an image of an earlier run if its output exists and picture and mask are unchanged. Otherwise prepares its
    output for writing. */
-static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
-  const batch_image_name *image = &job->list.images[place];
+static bool keep_claimed(batch_job *job, size_t position, batch_record record) {
+  const batch_image_name *image = &job->list.images[position];
   const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
   batch_source now;
   const batch_source_state source = batch_source_compare(image->path, &record.source, &now);
@@ -83,11 +84,11 @@ static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
   if (is_there && mask_digest == record.mask_digest && source != SOURCE_CHANGED) {
     record.state = BATCH_KEPT;
     if (now.is_recorded) record.source = now;
-    conclude(job, place, &record, &not_computed);
+    conclude(job, position, &record, &not_computed);
     if (source == SOURCE_GONE) batch_images_note_gone(job, image->name);
     return true;
   }
-  job->manifest.records[place].replaces = is_there;
+  job->manifest.records[position].replaces = is_there;
   if (source == SOURCE_CHANGED) note_changed(job);
   return false;
 }
@@ -95,9 +96,9 @@ static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
 static int32_t is_wanted(void *user, size_t index, void *image_user) {
   batch_job *job = user;
   (void)image_user;
-  const size_t place = place_in_list(job, index);
-  const batch_image_name *image = &job->list.images[place];
-  batch_record record = job->manifest.records[place];
+  const size_t position = position_in_list(job, index);
+  const batch_image_name *image = &job->list.images[position];
+  batch_record record = job->manifest.records[position];
   char *output = batch_store_output(image->name, &job->store);
   char message[CLI_MESSAGE_BYTES] = "";
   hs_status status = HS_OK;
@@ -113,12 +114,12 @@ static int32_t is_wanted(void *user, size_t index, void *image_user) {
   }
   free(output);
   if (status != HS_OK) {
-    conclude_failed(job, place, (batch_record){0}, status, message);
+    conclude_failed(job, position, (batch_record){0}, status, message);
     return 0;
   }
-  if (record.state == BATCH_CLAIMED && keep_claimed(job, place, record)) return 0;
-  batch_source_begin(image->path, &job->manifest.records[place].source);
-  job->manifest.records[place].mask_digest = image_masks_digest(&job->masks, image->name);
+  if (record.state == BATCH_CLAIMED && keep_claimed(job, position, record)) return 0;
+  batch_source_begin(image->path, &job->manifest.records[position].source);
+  job->manifest.records[position].mask_digest = image_masks_digest(&job->masks, image->name);
   return 1;
 }
 
@@ -134,9 +135,9 @@ static void end_run(batch_job *job, const char *message) {
 static hs_status note_loaded(void *user, size_t index, void *image_user, char *message, size_t message_bytes) {
   batch_job *job = user;
   (void)image_user;
-  const size_t place = place_in_list(job, index);
-  const char *path = job->list.images[place].path;
-  batch_source *source = &job->manifest.records[place].source;
+  const size_t position = position_in_list(job, index);
+  const char *path = job->list.images[position].path;
+  batch_source *source = &job->manifest.records[position].source;
   const hs_status status = batch_source_finish(path, source);
   if (status != HS_OK)
     hs_message_set_errno(message, message_bytes, source->error, "%s: cannot be read a second time, for its digest",
@@ -151,17 +152,17 @@ void batch_images_commit(batch_job *job) {
   if (failed) end_run(job, message);
   for (size_t i = 0; i < job->pending_count && !failed; i++) {
     const batch_pending *one = &job->pending[i];
-    conclude(job, one->place, &one->record, &one->computed);
+    conclude(job, one->position, &one->record, &one->computed);
   }
   job->pending_count = 0;
 }
 
 /* Adds the next image to the database, in the order of images. */
-static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared_result *one, batch_record *record,
+static hs_status add_prepared(batch_job *job, size_t position, const batch_prepared_result *one, batch_record *record,
                               char message[CLI_MESSAGE_BYTES]) {
   const batch_prepared *prepared = one->prepared;
   const hs_batch_result *result = one->result;
-  const hs_status status = batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif,
+  const hs_status status = batch_store_add(&job->store, job->list.images[position].name, prepared, result->exif,
                                            record->replaces, message, CLI_MESSAGE_BYTES);
   if (status != HS_OK && batch_database_is_lost(&job->store.database)) {
     /* images that were not committed are lost too; the next run processes them again */
@@ -174,15 +175,15 @@ static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared
   record->state = BATCH_DONE;
   record->features = prepared->features;
   record->digest = prepared->digest;
-  job->pending[job->pending_count++] = (batch_pending){place, *record, computed_of(result)};
+  job->pending[job->pending_count++] = (batch_pending){position, *record, computed_of(result)};
   if (job->pending_count == BATCH_DATABASE_PENDING || batch_database_wants_commit(&job->store.database))
     batch_images_commit(job);
   return HS_OK;
 }
 
-static hs_status write_file(batch_job *job, size_t place, int32_t writer, const hs_batch_result *result,
+static hs_status write_file(batch_job *job, size_t position, int32_t writer, const hs_batch_result *result,
                             batch_record *record, char message[CLI_MESSAGE_BYTES]) {
-  const hs_status status = batch_store_put(&job->store, writer, job->list.images[place].name, result->features,
+  const hs_status status = batch_store_put(&job->store, writer, job->list.images[position].name, result->features,
                                            &record->output_digest, message, CLI_MESSAGE_BYTES);
   if (status != HS_OK) {
     record->output_digest = 0;
@@ -192,15 +193,15 @@ static hs_status write_file(batch_job *job, size_t place, int32_t writer, const 
   record->features = result->features->count;
   record->digest = digest_features(result->features);
   const batch_computed computed = computed_of(result);
-  conclude(job, place, record, &computed);
+  conclude(job, position, record, &computed);
   return HS_OK;
 }
 
 /* Stores the result of an image. */
 static void write_result(batch_job *job, int32_t writer, const batch_prepared_result *one) {
   const hs_batch_result *result = one->result;
-  const size_t place = place_in_list(job, result->index);
-  const batch_record *known = &job->manifest.records[place];
+  const size_t position = position_in_list(job, result->index);
+  const batch_record *known = &job->manifest.records[position];
   batch_record record = {.width = result->width,
                          .height = result->height,
                          .mask_digest = known->mask_digest,
@@ -211,22 +212,22 @@ static void write_result(batch_job *job, int32_t writer, const batch_prepared_re
   if (status != HS_OK)
     snprintf(message, sizeof message, "%s", result->message);
   else if (batch_store_is_database(&job->store))
-    status = add_prepared(job, place, one, &record, message);
+    status = add_prepared(job, position, one, &record, message);
   else
-    status = write_file(job, place, writer, result, &record, message);
+    status = write_file(job, position, writer, result, &record, message);
   pthread_mutex_lock(&job->lock);
   if (status == HS_OK) batch_report_notes(&job->report, result->notes);
   if (result->status == HS_OK && job->first_s == 0) job->first_s = now_s() - job->started_s;
   pthread_mutex_unlock(&job->lock);
   batch_prepared_free(one->prepared);
-  if (status != HS_OK) conclude_failed(job, place, record, status, message);
+  if (status != HS_OK) conclude_failed(job, position, record, status, message);
 }
 
 static hs_status mask_of(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask,
                          char *message, size_t message_bytes) {
   const batch_job *job = user;
   (void)image_user;
-  return image_masks_of(&job->masks, job->list.images[place_in_list(job, index)].name, image, mask, message,
+  return image_masks_of(&job->masks, job->list.images[position_in_list(job, index)].name, image, mask, message,
                         message_bytes);
 }
 
@@ -272,12 +273,12 @@ static void prepare_rows(batch_writer *writer) {
 /* Takes the rows of image `next`. False: there will be none (the image was dropped, or all are written). */
 static bool take_prepared(batch_writer *writer, size_t next, batch_prepared_result *one) {
   batch_job *job = writer->job;
-  batch_prepared_result *place = &job->prepared[next % job->capacity];
+  batch_prepared_result *position = &job->prepared[next % job->capacity];
   const double before_s = now_s();
   pthread_mutex_lock(&job->flow);
-  while (!place->result && job->writers_running > 1) pthread_cond_wait(&job->changed, &job->flow);
-  *one = *place;
-  *place = (batch_prepared_result){0};
+  while (!position->result && job->writers_running > 1) pthread_cond_wait(&job->changed, &job->flow);
+  *one = *position;
+  *position = (batch_prepared_result){0};
   pthread_mutex_unlock(&job->flow);
   count_wait(writer, before_s);
   return one->result != NULL;
@@ -355,7 +356,7 @@ hs_status batch_images_add(batch_job *job) {
   hs_batch_progress progress = {.struct_size = sizeof progress};
   hs_status status = hs_batch_get_progress(job->run, &progress);
   while (status == HS_OK && job->added < job->count && progress.added - progress.begun < WAITING_MAX) {
-    const char *path = job->list.images[place_in_list(job, job->added)].path;
+    const char *path = job->list.images[position_in_list(job, job->added)].path;
     status = hs_batch_add(job->run, &(hs_batch_image){.path = path});
     job->added += status == HS_OK;
     progress.added++;

@@ -16,7 +16,7 @@
 
 /* An image that was added to the database but is not committed yet. */
 typedef struct batch_pending {
-  size_t place;
+  size_t position;
   batch_record record;
   batch_computed computed;
 } batch_pending;

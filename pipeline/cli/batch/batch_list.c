@@ -132,13 +132,13 @@ static cli_exit read_list_file(batch_list *list, const char *path, char end) {
 
 typedef struct sort_key {
   const char *text;
-  size_t place;
+  size_t index;
 } sort_key;
 
 static int compare_keys(const void *one, const void *other) {
   const sort_key *a = one, *b = other;
   const int order = strcmp(a->text, b->text);
-  return order != 0 ? order : (a->place > b->place) - (a->place < b->place);
+  return order != 0 ? order : (a->index > b->index) - (a->index < b->index);
 }
 
 static bool sort_names(batch_list *list) {
@@ -150,7 +150,7 @@ static bool sort_names(batch_list *list) {
   }
   for (size_t i = 0; i < list->count; i++) keys[i] = (sort_key){list->images[i].name, i};
   qsort(keys, list->count, sizeof *keys, compare_keys);
-  for (size_t i = 0; i < list->count; i++) list->by_name[i] = keys[i].place;
+  for (size_t i = 0; i < list->count; i++) list->by_name[i] = keys[i].index;
   free(keys);
   return true;
 }
@@ -209,7 +209,7 @@ bool batch_list_mark_shared(batch_list *list, char *(*output)(const char *name, 
   }
   if (done) qsort(keys, list->count, sizeof *keys, compare_keys);
   for (size_t i = 1; done && i < list->count; i++)
-    list->images[keys[i].place].shares_output = strcmp(keys[i].text, keys[i - 1].text) == 0;
+    list->images[keys[i].index].shares_output = strcmp(keys[i].text, keys[i - 1].text) == 0;
   for (size_t i = 0; outputs && i < list->count; i++) free(outputs[i]);
   free(outputs);
   free(keys);
@@ -230,9 +230,9 @@ const batch_image_name *batch_list_find(const batch_list *list, const char *name
 }
 
 char *batch_list_path(const batch_list *list, const char *name) {
-  const size_t room = strlen(name) + (list->folder ? strlen(list->folder) : 0) + 2;
-  char *path = malloc(room);
-  if (path) snprintf(path, room, "%s%s%s", list->folder ? list->folder : "", list->folder ? "/" : "", name);
+  const size_t bytes = strlen(name) + (list->folder ? strlen(list->folder) : 0) + 2;
+  char *path = malloc(bytes);
+  if (path) snprintf(path, bytes, "%s%s%s", list->folder ? list->folder : "", list->folder ? "/" : "", name);
   return path;
 }
 

@@ -12,7 +12,7 @@
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total) {
   *report = (batch_report){
-      .has_json = set->values[OPTION_JSON].given, .is_quiet = set->values[OPTION_QUIET].given, .total = total};
+      .has_json = set->values[OPTION_JSON].is_set, .is_quiet = set->values[OPTION_QUIET].is_set, .total = total};
   progress_line_begin(&report->line, report->is_quiet);
 }
 
@@ -83,11 +83,11 @@ static void report_doubts(const batch_report *report) {
               report->low_range, report->done, report->low_range == 1 ? "uses" : "use");
 }
 
-void batch_report_gone(batch_report *report, const char *name, const char *place) {
+void batch_report_gone(batch_report *report, const char *name, const char *location) {
   char text[CLI_MESSAGE_BYTES];
   report->gone++;
   progress_line_clear(&report->line);
-  snprintf(text, sizeof text, "is gone; its features stay in %s", place);
+  snprintf(text, sizeof text, "is gone; its features stay in %s", location);
   cli_error_about(COMMAND_BATCH, name, text);
 }
 
@@ -194,12 +194,12 @@ cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char
   const option_value *list = &set->values[OPTION_DEVICES];
   const option_value *single = &set->values[OPTION_DEVICE];
   devices->count = 0;
-  if (list->given && single->given) {
+  if (list->is_set && single->is_set) {
     snprintf(message, message_bytes, "--device and --devices: expected one of them");
     return CLI_USAGE;
   }
-  if (!list->given) {
-    const batch_device device = {single->given ? (hs_device)single->integer : HS_DEVICE_AUTO, single->numbers[0]};
+  if (!list->is_set) {
+    const batch_device device = {single->is_set ? (hs_device)single->integer : HS_DEVICE_AUTO, single->numbers[0]};
     devices->each[devices->count++] = device;
     return CLI_DONE;
   }
@@ -300,22 +300,22 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   fprintf(out, " region=%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32, options->region_x, options->region_y,
           options->region_width, options->region_height);
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
-  fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
+  fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].is_set);
   /* written only if given, so that a batch begun by an older version can be continued */
-  if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].given) fprintf(out, " single-camera-per-folder=1");
-  if (set->values[OPTION_CAMERA_ID].given) fprintf(out, " camera-id=%" PRId64, set->values[OPTION_CAMERA_ID].integer);
-  if (set->values[OPTION_CAMERA_MODEL].given) fprintf(out, " camera-model=%s", set->values[OPTION_CAMERA_MODEL].text);
-  if (set->values[OPTION_CAMERA_PARAMS].given)
+  if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].is_set) fprintf(out, " single-camera-per-folder=1");
+  if (set->values[OPTION_CAMERA_ID].is_set) fprintf(out, " camera-id=%" PRId64, set->values[OPTION_CAMERA_ID].integer);
+  if (set->values[OPTION_CAMERA_MODEL].is_set) fprintf(out, " camera-model=%s", set->values[OPTION_CAMERA_MODEL].text);
+  if (set->values[OPTION_CAMERA_PARAMS].is_set)
     fprintf(out, " camera-params=%s", set->values[OPTION_CAMERA_PARAMS].text);
   fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, inputs->as_stored, cli_decode_scale(set),
           inputs->mask_digest);
-  if (set->values[OPTION_MAX_IMAGE_SIZE].given)
+  if (set->values[OPTION_MAX_IMAGE_SIZE].is_set)
     fprintf(out, " max-image-size=%" PRId64, set->values[OPTION_MAX_IMAGE_SIZE].integer);
-  if (set->values[OPTION_VALUE_RANGE].given)
+  if (set->values[OPTION_VALUE_RANGE].is_set)
     fprintf(out, " value-range=%.9g:%.9g", set->values[OPTION_VALUE_RANGE].number,
             set->values[OPTION_VALUE_RANGE].high);
-  if (set->values[OPTION_STRICT].given) fprintf(out, " strict=1");
-  if (set->values[OPTION_MASKS].given) write_text(out, "masks", set->values[OPTION_MASKS].text);
+  if (set->values[OPTION_STRICT].is_set) fprintf(out, " strict=1");
+  if (set->values[OPTION_MASKS].is_set) write_text(out, "masks", set->values[OPTION_MASKS].text);
   if (fclose(out) != 0) {
     free(text);
     return NULL;

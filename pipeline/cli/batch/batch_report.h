@@ -84,7 +84,7 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
 /* Counts damage and low value ranges of a file. Reports each damaged image, and the first image with a low range. */
 void batch_report_notes(batch_report *report, const hs_load_notes *notes);
 /* Counts and reports an image of an earlier run whose file no longer exists. place: where its features are. */
-void batch_report_gone(batch_report *report, const char *name, const char *place);
+void batch_report_gone(batch_report *report, const char *name, const char *location);
 
 /* Draws the progress line, if standard error is a terminal. */
 void batch_report_progress(batch_report *report);

@@ -17,9 +17,9 @@ enum { ROWS_FIRST_BYTES = 1 << 16, STATUSES_MAX = 128 };
 
 /* ---- rows */
 
-/* Reads one field at *place. False if the text ends within it. */
-static bool read_field(const char **place, const char *end, char **out) {
-  const char *at = *place;
+/* Reads one field at *cursor. False if the text ends within it. */
+static bool read_field(const char **cursor, const char *end, char **out) {
+  const char *at = *cursor;
   char *to = *out;
   bool quoted = false;
   for (;; at++) {
@@ -36,23 +36,23 @@ static bool read_field(const char **place, const char *end, char **out) {
   }
   *to++ = '\0';
   *out = to;
-  *place = at;
+  *cursor = at;
   return true;
 }
 
-bool batch_read_row(const char **place, const char *end, batch_row *row) {
-  const char *at = *place;
+bool batch_read_row(const char **cursor, const char *end, batch_row *row) {
+  const char *at = *cursor;
   char *out = row->text;
   row->count = 0;
   for (;;) {
     if (row->count == BATCH_FIELDS_MAX) return false;
     row->fields[row->count++] = out;
-    row->check_at = at > *place ? (size_t)(at - *place) - 1 : 0;
+    row->check_at = at > *cursor ? (size_t)(at - *cursor) - 1 : 0;
     if (!read_field(&at, end, &out)) return false;
     const bool is_last = *at == '\n';
     at++;
     if (is_last) {
-      *place = at;
+      *cursor = at;
       return true;
     }
   }
@@ -130,30 +130,30 @@ bool batch_row_record(const batch_row *row, batch_columns columns, batch_record 
 /* ---- head */
 
 /* Reads a line that must begin with `start`; *rest: the remaining part. */
-static bool read_line(const char **place, const char *end, const char *start, const char **rest, size_t *rest_length) {
+static bool read_line(const char **cursor, const char *end, const char *start, const char **rest, size_t *rest_length) {
   const size_t length = strlen(start);
-  const char *line_end = memchr(*place, '\n', (size_t)(end - *place));
-  if (!line_end || (size_t)(line_end - *place) < length || memcmp(*place, start, length) != 0) return false;
-  *rest = *place + length;
+  const char *line_end = memchr(*cursor, '\n', (size_t)(end - *cursor));
+  if (!line_end || (size_t)(line_end - *cursor) < length || memcmp(*cursor, start, length) != 0) return false;
+  *rest = *cursor + length;
   *rest_length = (size_t)(line_end - *rest);
-  *place = line_end + 1;
+  *cursor = line_end + 1;
   return true;
 }
 
-bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length,
+bool batch_read_head(const char **cursor, const char *end, bool is_journal, const char **settings, size_t *length,
                      batch_columns *columns) {
   char text[BATCH_COLUMNS_BYTES];
   const char *rest = NULL;
   size_t rest_length = 0;
-  if (!read_line(place, end, BATCH_RECALL_TITLE, &rest, &rest_length) || rest_length != 0) return false;
-  if (!read_line(place, end, "# ", settings, length)) return false;
+  if (!read_line(cursor, end, BATCH_RECALL_TITLE, &rest, &rest_length) || rest_length != 0) return false;
+  if (!read_line(cursor, end, "# ", settings, length)) return false;
   *columns = (batch_columns){batch_settings_have_masks(*settings, *length), false, is_journal};
   for (int sources = 1; sources >= 0; sources--) {
-    const char *at = *place;
+    const char *at = *cursor;
     columns->sources = sources != 0;
     batch_columns_text(*columns, text);
     if (read_line(&at, end, text, &rest, &rest_length) && rest_length == 0) {
-      *place = at;
+      *cursor = at;
       return true;
     }
   }
@@ -243,20 +243,20 @@ static bool take_row(batch_manifest *manifest, const batch_row *row) {
 
 size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size, bool is_journal,
                          bool *settings_differ, const char **settings) {
-  const char *place = text, *end = text + size;
+  const char *cursor = text, *end = text + size;
   size_t settings_length = 0;
   *settings_differ = false;
-  if (!batch_read_head(&place, end, is_journal, settings, &settings_length, &manifest->read)) return 0;
+  if (!batch_read_head(&cursor, end, is_journal, settings, &settings_length, &manifest->read)) return 0;
   const int fields = batch_row_fields(manifest->read);
   if (settings_length != strlen(manifest->settings) || memcmp(*settings, manifest->settings, settings_length) != 0) {
     *settings_differ = true;
     return settings_length;
   }
   batch_row row = {.text = malloc(size + BATCH_FIELDS_MAX)};
-  const char *whole = place;
-  while (row.text && batch_read_row(&place, end, &row) && row.count == fields &&
+  const char *whole = cursor;
+  while (row.text && batch_read_row(&cursor, end, &row) && row.count == fields &&
          (!is_journal || batch_check_row(whole, &row)) && take_row(manifest, &row))
-    whole = place;
+    whole = cursor;
   free(row.text);
   return (size_t)(whole - text);
 }
@@ -334,10 +334,10 @@ cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
   *whole_bytes = 0;
   for (int i = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
-    const size_t room = folder_length + strlen(name) + 1;
-    char *path = result == CLI_DONE && batch_is_manifest_name(name, base) ? malloc(room) : NULL;
+    const size_t bytes = folder_length + strlen(name) + 1;
+    char *path = result == CLI_DONE && batch_is_manifest_name(name, base) ? malloc(bytes) : NULL;
     if (path) {
-      snprintf(path, room, "%.*s%s", (int)folder_length, manifest->prefix, name);
+      snprintf(path, bytes, "%.*s%s", (int)folder_length, manifest->prefix, name);
       if (strcmp(path, manifest->csv_path) != 0 && strcmp(path, manifest->journal_path) != 0)
         result = recall_path(manifest, path);
       free(path);

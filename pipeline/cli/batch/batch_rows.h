@@ -33,11 +33,11 @@ typedef struct batch_row {
 } batch_row;
 
 /* Reads the head, which has three lines; *settings: pointer into the text. False if the head is incomplete. */
-bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length,
+bool batch_read_head(const char **cursor, const char *end, bool is_journal, const char **settings, size_t *length,
                      batch_columns *columns);
 
-/* Reads the row at *place. False if it is incomplete or has too many fields. */
-bool batch_read_row(const char **place, const char *end, batch_row *row);
+/* Reads the row at *cursor. False if it is incomplete or has too many fields. */
+bool batch_read_row(const char **cursor, const char *end, batch_row *row);
 
 /* Verifies the checksum of a journal's row. The machine may fail while a journal grows, and a changed digit would pass
    for a result. */

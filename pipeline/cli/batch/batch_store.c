@@ -62,10 +62,10 @@ static hs_status read_digest(batch_database *database, uint32_t image_id, uint64
   return status;
 }
 
-batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *place) {
+batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *location) {
   batch_prepared *prepared = calloc(1, sizeof *prepared);
   if (!prepared) return NULL;
-  const feature_target target = {.path = place,
+  const feature_target target = {.path = location,
                                  .features = features,
                                  .layout = layout,
                                  .message = prepared->message,
@@ -131,12 +131,12 @@ static char *store_path(const char *folder, const char *name) {
 }
 
 /* Returns the name of a format's second file, which has another ending. Null: out of memory. */
-static char *store_beside(const char *path, const feature_format *format) {
+static char *store_second(const char *path, const feature_format *format) {
   const size_t length = strlen(path) - strlen(format->endings[0]);
-  const size_t capacity = length + strlen(format->beside_ending) + 1;
-  char *beside = malloc(capacity);
-  if (beside) snprintf(beside, capacity, "%.*s%s", (int)length, path, format->beside_ending);
-  return beside;
+  const size_t capacity = length + strlen(format->second_ending) + 1;
+  char *second = malloc(capacity);
+  if (second) snprintf(second, capacity, "%.*s%s", (int)length, path, format->second_ending);
+  return second;
 }
 
 /* ---- folders */
@@ -150,7 +150,7 @@ static bool is_own_name(const char *name) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     const feature_format *format = format_at(i);
     if (strcmp(ending, format->endings[0]) == 0) return true;
-    if (format->beside_ending && strcmp(ending, format->beside_ending) == 0) return true;
+    if (format->second_ending && strcmp(ending, format->second_ending) == 0) return true;
   }
   return false;
 }
@@ -225,29 +225,29 @@ static void store_empty(const batch_store *store) {
 
 bool batch_store_is_database(const batch_store *store) { return store->format == HS_FORMAT_COLMAP_DB; }
 
-cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout) {
-  *store = (batch_store){.format = format, .layout = layout, .place = strdup(place)};
-  if (!store->place) {
+cli_exit batch_store_open(batch_store *store, const char *location, hs_format format, hs_bin_layout layout) {
+  *store = (batch_store){.format = format, .layout = layout, .location = strdup(location)};
+  if (!store->location) {
     cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
     return CLI_FAILED;
   }
   if (batch_store_is_database(store)) return CLI_DONE;
-  if (!output_make_directories(place)) {
-    cli_error(COMMAND_BATCH, "cannot make the directory %s: %s", place, strerror(errno));
+  if (!output_make_directories(location)) {
+    cli_error(COMMAND_BATCH, "cannot make the directory %s: %s", location, strerror(errno));
     batch_store_close(store);
     return CLI_FAILED;
   }
-  for (size_t length = strlen(store->place); length > 1 && store->place[length - 1] == '/'; length--)
-    store->place[length - 1] = '\0';
+  for (size_t length = strlen(store->location); length > 1 && store->location[length - 1] == '/'; length--)
+    store->location[length - 1] = '\0';
   return CLI_DONE;
 }
 
 cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag) {
   char name[128];
-  store->has_turned = set->values[OPTION_EXIF].given;
-  if (batch_store_is_database(store)) return batch_database_open(&store->database, set, store->place, store->layout);
+  store->has_turned = set->values[OPTION_EXIF].is_set;
+  if (batch_store_is_database(store)) return batch_database_open(&store->database, set, store->location, store->layout);
   snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
-  store->staging = store_path(store->place, name);
+  store->staging = store_path(store->location, name);
   store->staging_folder = store->staging ? store_open_staging(store->staging) : -1;
   if (!store->staging) cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
   if (store->staging_folder < 0) {
@@ -271,7 +271,7 @@ void batch_store_end(batch_store *store) {
 void batch_store_close(batch_store *store) {
   batch_store_end(store);
   batch_database_close(&store->database);
-  free(store->place);
+  free(store->location);
   memset(store, 0, sizeof *store);
 }
 
@@ -298,10 +298,10 @@ static hs_status store_digest(const feature_format *format, const char *path, ui
   digest_state state;
   digest_start(&state);
   hs_status status = digest_add_file(&state, path);
-  if (status == HS_OK && format->beside_ending) {
-    char *beside = store_beside(path, format);
-    status = beside ? digest_add_file(&state, beside) : HS_ERR_MEMORY;
-    free(beside);
+  if (status == HS_OK && format->second_ending) {
+    char *second = store_second(path, format);
+    status = second ? digest_add_file(&state, second) : HS_ERR_MEMORY;
+    free(second);
   }
   *digest = digest_end(&state);
   return status;
@@ -310,12 +310,12 @@ static hs_status store_digest(const feature_format *format, const char *path, ui
 /* Moves the files of an output, the second file first, because readers look for the other one. */
 static bool store_move_all(const feature_format *format, const char *from, char *to) {
   bool done = true;
-  if (format->beside_ending) {
-    char *from_beside = store_beside(from, format);
-    char *to_beside = store_beside(to, format);
-    done = from_beside != NULL && to_beside && store_move(from_beside, to_beside);
-    free(from_beside);
-    free(to_beside);
+  if (format->second_ending) {
+    char *from_second = store_second(from, format);
+    char *to_second = store_second(to, format);
+    done = from_second != NULL && to_second && store_move(from_second, to_second);
+    free(from_second);
+    free(to_second);
   }
   return done && store_move(from, to);
 }
@@ -360,7 +360,7 @@ static hs_status store_put_file(const batch_store *store, int32_t writer, const 
   char file[64];
   snprintf(file, sizeof file, "%ld%s", (long)writer, format_by_id(store->format)->endings[0]);
   char *staged = store_path(store->staging, file);
-  char *target = store_path(store->place, output);
+  char *target = store_path(store->location, output);
   hs_status status = HS_ERR_MEMORY;
   if (staged && target) status = store_write(store, staged, target, name, features, digest, message, message_bytes);
   free(staged);
@@ -390,7 +390,7 @@ hs_status batch_store_put(const batch_store *store, int32_t writer, const char *
 
 batch_prepared *batch_store_prepare(const batch_store *store, const hs_features *features) {
   const hs_features view = store_view(store, features);
-  return batch_prepare(&view, store->layout, store->place);
+  return batch_prepare(&view, store->layout, store->location);
 }
 
 hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
@@ -428,7 +428,7 @@ bool batch_store_verify(batch_store *store, const batch_image_name *image, uint6
   if (output && batch_store_is_database(store)) {
     verified = batch_database_verify(&store->database, output, output_digest);
   } else if (output) {
-    char *target = store_path(store->place, output);
+    char *target = store_path(store->location, output);
     verified = target != NULL && store_verify_file(store, target, by_time ? image->path : NULL, output_digest);
     free(target);
   }

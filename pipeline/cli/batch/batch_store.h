@@ -42,8 +42,8 @@ typedef struct batch_prepared {
   colmap_rows rows;
 } batch_prepared;
 
-/* Converts features, on any thread. place: path of the database, for messages. Null: out of memory. */
-batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *place);
+/* Converts features, on any thread. location: path of the database, for messages. Null: out of memory. */
+batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *location);
 void batch_prepared_free(batch_prepared *prepared);
 
 /* Adds an image. replaces: the database has features of another picture from an earlier run, which are replaced even
@@ -65,16 +65,16 @@ bool batch_database_verify(batch_database *database, const char *name, uint64_t 
 typedef struct batch_store {
   hs_format format;
   hs_bin_layout layout; /* bin order of the descriptors in memory */
-  char *place;          /* path of the folder of outputs, or of the database */
+  char *location;       /* path of the folder of outputs, or of the database */
   char *staging;        /* path of the folder for files that are being written; null: not created */
   int staging_folder;   /* descriptor of that folder */
   bool has_turned;      /* --exif: the program that reads the outputs gets rotated pictures too */
   batch_database database;
 } batch_store;
 
-/* Prepares a store. place: path of a folder, which is created if missing, or with HS_FORMAT_COLMAP_DB of a database. On
-   failure (CLI_FAILED) a message is printed and nothing stays open. */
-cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout);
+/* Prepares a store. location: path of a folder, which is created if missing, or with HS_FORMAT_COLMAP_DB of a database.
+   On failure (CLI_FAILED) a message is printed and nothing stays open. */
+cli_exit batch_store_open(batch_store *store, const char *location, hs_format format, hs_bin_layout layout);
 /* Opens the database, or creates the staging folder; empties a folder that a killed run left. Refuses a link, and a
    folder that is not a batch's. tag: "" or the shard's name. No other process may work on the same shard. */
 cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag);

@@ -156,7 +156,7 @@ static bool store(colmap_options *options, colmap_option_id id, const char *name
     cli_error(COMMAND_TOP, "%s--%.*s '%s': expected %s", from, (int)length, name, text, expected_of(option->kind));
     return false;
   }
-  value->given = true;
+  value->is_set = true;
   if (effect == COLMAP_EFFECT_TAKEN || is_initial(id, value)) return true;
   if (effect == COLMAP_EFFECT_NONE) {
     note_idle(idle, name, length);
@@ -257,9 +257,9 @@ static bool read_setting(colmap_options *options, const char *section, char *lin
     cli_error(COMMAND_TOP, "%s'%s' is no option of COLMAP that hartsift-colmap knows", from, name);
     return false;
   }
-  if (options->values[id].given || id == COLMAP_PROJECT_PATH) return true;
+  if (options->values[id].is_set || id == COLMAP_PROJECT_PATH) return true;
   const bool stored = store(options, id, name, length, trim(equals + 1), from, idle);
-  options->values[id].given = false; /* a later line overrides an earlier one */
+  options->values[id].is_set = false; /* a later line overrides an earlier one */
   return stored;
 }
 

@@ -124,27 +124,28 @@ _Static_assert(sizeof(hs_norm) == sizeof(int32_t), "enumerations of hs_options a
 
 void cli_fill_options(const option_set *set, hs_options *options, hs_expert_options *expert) {
   const option_value *values = set->values;
-  hs_options_init(options, values[OPTION_PROFILE].given ? (hs_profile)values[OPTION_PROFILE].integer : HS_PROFILE_LOWE);
+  hs_options_init(options,
+                  values[OPTION_PROFILE].is_set ? (hs_profile)values[OPTION_PROFILE].integer : HS_PROFILE_LOWE);
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
-    if (values[id].given && spec->field != OPTION_NO_FIELD) store_field(spec, &values[id], options);
+    if (values[id].is_set && spec->field != OPTION_NO_FIELD) store_field(spec, &values[id], options);
   }
   if (options->max_pixels == 0)
     options->max_pixels = UINT64_MAX; /* 0 means no limit in the command, but the default in the library */
   /* selection by levels cannot give the exact number that was requested */
-  if (values[OPTION_MAX_FEATURES].given && !values[OPTION_SELECTION].given && options->selection == HS_SELECT_LEVELS)
+  if (values[OPTION_MAX_FEATURES].is_set && !values[OPTION_SELECTION].is_set && options->selection == HS_SELECT_LEVELS)
     options->selection = HS_SELECT_SCALE;
-  if (values[OPTION_DEVICE].given) {
+  if (values[OPTION_DEVICE].is_set) {
     options->device = (hs_device)values[OPTION_DEVICE].integer;
     options->device_index = values[OPTION_DEVICE].numbers[0];
   }
-  if (values[OPTION_REGION].given) {
+  if (values[OPTION_REGION].is_set) {
     options->region_x = values[OPTION_REGION].numbers[0];
     options->region_y = values[OPTION_REGION].numbers[1];
     options->region_width = values[OPTION_REGION].numbers[2];
     options->region_height = values[OPTION_REGION].numbers[3];
   }
-  if (values[OPTION_GRID].given) {
+  if (values[OPTION_GRID].is_set) {
     options->grid_columns = values[OPTION_GRID].numbers[0];
     options->grid_rows = values[OPTION_GRID].numbers[1];
   }
@@ -207,7 +208,7 @@ cli_exit cli_make_array_context(const option_set *set, hs_context **context) {
   hs_options options;
   hs_expert_options expert;
   cli_fill_options(set, &options, &expert);
-  if (!set->values[OPTION_DEVICE].given) options.device = HS_DEVICE_CPU;
+  if (!set->values[OPTION_DEVICE].is_set) options.device = HS_DEVICE_CPU;
   return make_context(set, &options, context);
 }
 

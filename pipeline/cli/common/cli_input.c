@@ -24,16 +24,16 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
   input->load.struct_size = sizeof input->load;
   input->load.max_pixels = options->max_pixels;
   input->load.max_memory_bytes = options->max_memory_bytes;
-  if (set->values[OPTION_MAX_MEMORY].given && options->max_memory_bytes == 0)
+  if (set->values[OPTION_MAX_MEMORY].is_set && options->max_memory_bytes == 0)
     input->load.max_memory_bytes =
         UINT64_MAX; /* 0 means no limit in the command, but a share of the machine's memory in the library */
   input->load.jpeg_scale = cli_decode_scale(set);
   input->load.max_image_size = set->values[OPTION_MAX_IMAGE_SIZE].integer;
-  input->load.strict = set->values[OPTION_STRICT].given;
+  input->load.strict = set->values[OPTION_STRICT].is_set;
   input->load.range_low = (float)set->values[OPTION_VALUE_RANGE].number;
   input->load.range_high = (float)set->values[OPTION_VALUE_RANGE].high;
   input->command = set->command;
-  input->masks = set->values[OPTION_MASKS].given ? set->values[OPTION_MASKS].text : NULL;
+  input->masks = set->values[OPTION_MASKS].is_set ? set->values[OPTION_MASKS].text : NULL;
   input->load.keep_encoded =
       /* for one picture the comparison of decoders takes too long, so the GPU decodes only if requested */
       options->decoder == HS_DECODER_GPU;
@@ -41,7 +41,7 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
 }
 
 void cli_input_for(cli_input *input, const option_set *set, bool as_stored) {
-  input->load.ignore_exif = set->values[OPTION_NO_EXIF].given || (as_stored && !set->values[OPTION_EXIF].given);
+  input->load.ignore_exif = set->values[OPTION_NO_EXIF].is_set || (as_stored && !set->values[OPTION_EXIF].is_set);
 }
 
 void cli_explain_size(const cli_input *input, const char *what, int32_t width, int32_t height, const hs_image *image,

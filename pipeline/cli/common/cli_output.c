@@ -15,7 +15,7 @@
 
 /* ---- the list of temporary files */
 
-enum { FILES_MAX = 16, PLACE_FREE = 0, PLACE_CHANGING, PLACE_SET };
+enum { FILES_MAX = 16, FILE_FREE = 0, FILE_CHANGING, FILE_SET };
 
 /* Paths of temporary files. Static, because a signal handler may read a path while the thread that wrote the file
  * returns. */
@@ -28,22 +28,22 @@ static struct listed_file {
  * the process. */
 int atomic_file_begins(const char *temporary) {
   for (int i = 0; i < FILES_MAX; i++) {
-    int expected = PLACE_FREE;
-    if (!atomic_compare_exchange_strong(&listed_files[i].state, &expected, PLACE_CHANGING)) continue;
+    int expected = FILE_FREE;
+    if (!atomic_compare_exchange_strong(&listed_files[i].state, &expected, FILE_CHANGING)) continue;
     memcpy(listed_files[i].path, temporary, strlen(temporary) + 1);
-    atomic_store(&listed_files[i].state, PLACE_SET);
+    atomic_store(&listed_files[i].state, FILE_SET);
     return i;
   }
   return -1;
 }
 
-void atomic_file_gone(int place) {
-  if (place >= 0) atomic_store(&listed_files[place].state, PLACE_FREE);
+void atomic_file_gone(int slot) {
+  if (slot >= 0) atomic_store(&listed_files[slot].state, FILE_FREE);
 }
 
 void unfinished_files_remove(void) {
   for (int i = 0; i < FILES_MAX; i++)
-    if (atomic_load(&listed_files[i].state) == PLACE_SET) unlink(listed_files[i].path);
+    if (atomic_load(&listed_files[i].state) == FILE_SET) unlink(listed_files[i].path);
 }
 
 /* ---- targets of features */
@@ -112,7 +112,7 @@ static cli_exit fill_database_targets(output_plan *plan, const option_set *set, 
   for (int i = 0; i < plan->count; i++) {
     plan->targets[i].path = cli_join(path, "", "");
     plan->targets[i].name =
-        database_image_name(set->operands[i], folder->given ? folder->text : NULL, reason, sizeof reason);
+        database_image_name(set->operands[i], folder->is_set ? folder->text : NULL, reason, sizeof reason);
     if (!plan->targets[i].name || !plan->targets[i].path) {
       snprintf(message, message_bytes, "%s: %s", set->operands[i], reason);
       output_plan_free(plan);
@@ -183,11 +183,11 @@ static bool choose_format(output_plan *plan, const char *output, char *message, 
 
 cli_exit output_plan_make(output_plan *plan, const option_set *set, char *message, size_t message_bytes) {
   const option_value *values = set->values;
-  const char *output = values[OPTION_OUTPUT].given ? values[OPTION_OUTPUT].text : NULL;
+  const char *output = values[OPTION_OUTPUT].is_set ? values[OPTION_OUTPUT].text : NULL;
   const bool several = set->operand_count > 1;
   const char *directory = NULL;
   memset(plan, 0, sizeof *plan);
-  plan->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_AUTO;
+  plan->format = values[OPTION_FORMAT].is_set ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_AUTO;
   plan->to_stdout = !output || strcmp(output, "-") == 0;
   const bool is_folder = !plan->to_stdout && (is_directory(output) || output[strlen(output) - 1] == '/');
   if (plan->format == HS_FORMAT_COLMAP_DB ||

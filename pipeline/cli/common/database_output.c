@@ -17,8 +17,8 @@
 #define FOCAL_LENGTH_SLACK 0.01
 
 static int32_t sharing_of(const option_set *set) {
-  if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].given) return HS_CAMERAS_BY_FOLDER;
-  return set->values[OPTION_SINGLE_CAMERA].given ? HS_CAMERAS_BY_SIZE : HS_CAMERAS_OWN;
+  if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].is_set) return HS_CAMERAS_BY_FOLDER;
+  return set->values[OPTION_SINGLE_CAMERA].is_set ? HS_CAMERAS_BY_SIZE : HS_CAMERAS_OWN;
 }
 
 hs_status database_open(const option_set *set, const char *path, hs_bin_layout layout, hs_colmap_database **database,
@@ -29,7 +29,7 @@ hs_status database_open(const option_set *set, const char *path, hs_bin_layout l
 hs_status database_open_sharing(const option_set *set, const char *path, hs_bin_layout layout, int32_t share_cameras,
                                 hs_colmap_database **database, char *message, size_t message_bytes) {
   const hs_colmap_options options = {.struct_size = sizeof options,
-                                     .replace = set->values[OPTION_REPLACE].given,
+                                     .replace = set->values[OPTION_REPLACE].is_set,
                                      .share_cameras = share_cameras,
                                      .layout = layout,
                                      .message = message,
@@ -63,7 +63,7 @@ static bool is_one_choice(const option_set *set, char *message, size_t message_b
   enum { SHARING_FROM = 1, SHARING_TO = 2, CHOICES = sizeof choices / sizeof choices[0] };
   option_id first = OPTION_COUNT;
   for (int i = 0; i < CHOICES; i++) {
-    if (!set->values[choices[i]].given) continue;
+    if (!set->values[choices[i]].is_set) continue;
     /* --camera-id excludes all other options of cameras; of the options for sharing only one is allowed */
     if (first != OPTION_COUNT && (first == OPTION_CAMERA_ID || (i >= SHARING_FROM && i <= SHARING_TO))) {
       hs_message_set(message, message_bytes, "--%s and --%s: expected one of them", option_get(first)->name,
@@ -81,19 +81,19 @@ bool database_camera_choose(const option_set *set, database_camera *choice, char
   hs_colmap_camera camera;
   const option_value *number = &set->values[OPTION_CAMERA_ID];
   *choice = (database_camera){
-      .camera_id = number->given ? (uint32_t)number->integer : 0,
+      .camera_id = number->is_set ? (uint32_t)number->integer : 0,
       .sharing = sharing_of(set),
-      .tentative = model->given ? HS_TENTATIVE_PARAMETERS : HS_TENTATIVE_CAMERA,
-      .model = hs_colmap_model_of_name(model->given ? model->text : "SIMPLE_RADIAL"),
+      .tentative = model->is_set ? HS_TENTATIVE_PARAMETERS : HS_TENTATIVE_CAMERA,
+      .model = hs_colmap_model_of_name(model->is_set ? model->text : "SIMPLE_RADIAL"),
   };
   if (!is_one_choice(set, message, message_bytes)) return false;
-  if (!parameters->given) return true;
+  if (!parameters->is_set) return true;
   choice->tentative = HS_TENTATIVE_NOTHING;
   (void)hs_colmap_camera_init_model(&camera, choice->model, 1, 1, 0.0);
   choice->parameter_count = parse_parameters(parameters->text, choice->parameters);
   if (choice->parameter_count == camera.parameter_count) return true;
   hs_message_set(message, message_bytes, "--camera-params '%s': expected the %d numbers of %s, with commas between",
-                 parameters->text, (int)camera.parameter_count, model->given ? model->text : "SIMPLE_RADIAL");
+                 parameters->text, (int)camera.parameter_count, model->is_set ? model->text : "SIMPLE_RADIAL");
   return false;
 }
 
@@ -102,7 +102,7 @@ bool database_options_are_used(const option_set *set, bool to_database, char *me
                                             OPTION_CAMERA_ID, OPTION_CAMERA_MODEL,  OPTION_CAMERA_PARAMS,
                                             OPTION_IMAGE_PATH};
   for (size_t i = 0; !to_database && i < sizeof for_databases / sizeof for_databases[0]; i++) {
-    if (!set->values[for_databases[i]].given) continue;
+    if (!set->values[for_databases[i]].is_set) continue;
     hs_message_set(message, message_bytes, "--%s is for databases: expected -o NAME.db or --format colmap-db",
                    option_get(for_databases[i])->name);
     return false;
@@ -232,25 +232,25 @@ static char *name_below(const char *image, const char *folder, char *message, si
   char *name = NULL;
   const size_t size = strlen(folder) + 2;
   char *closed = malloc(size);
-  char *place = resolved_folder(image);
+  char *folder_of_image = resolved_folder(image);
   if (closed) {
     snprintf(closed, size, "%s/", folder);
     top = resolved_folder(closed);
   }
-  if (!closed || !place || !top) {
+  if (!closed || !folder_of_image || !top) {
     snprintf(message, message_bytes, "cannot tell where %s is below %s: %s", image, folder, strerror(errno));
-  } else if (strncmp(place, top, strlen(top)) != 0) {
+  } else if (strncmp(folder_of_image, top, strlen(top)) != 0) {
     snprintf(message, message_bytes, "is not in the folder of --image-path, %s", folder);
   } else {
     const char *slash = strrchr(image, '/');
-    const char *below = place + strlen(top);
+    const char *below = folder_of_image + strlen(top);
     const char *last = slash ? slash + 1 : image;
     const size_t bytes = strlen(below) + strlen(last) + 1;
     name = malloc(bytes);
     if (name) snprintf(name, bytes, "%s%s", below, last);
   }
   free(closed);
-  free(place);
+  free(folder_of_image);
   free(top);
   return name;
 }

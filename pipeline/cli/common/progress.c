@@ -47,8 +47,8 @@ void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t 
   /* the last column stays free, because some terminals wrap there, and \r would not return to the line */
   const int known = terminal_columns(stderr);
   const int columns = (known > 0 ? known : TERMINAL_COLUMNS_USUAL) - 1;
-  const int room = columns - length - 3; /* without two brackets and a space */
-  const int bar = room < BAR_COLUMNS ? room : BAR_COLUMNS;
+  const int available = columns - length - 3; /* without two brackets and a space */
+  const int bar = available < BAR_COLUMNS ? available : BAR_COLUMNS;
   const int filled = (int)((double)ended / (double)total * bar);
   if (bar >= BAR_MIN)
     fprintf(stderr, "\r[%.*s%*s] %s\033[K", filled, full, bar - filled, "", text);

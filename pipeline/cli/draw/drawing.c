@@ -127,15 +127,15 @@ static double half_chord(double radius, double dy) { return radius > fabs(dy) ? 
 
 void drawing_circle(drawing *picture, double x, double y, double radius, drawing_pen pen) {
   if (!isfinite(x) || !isfinite(y) || !isfinite(radius) || radius < 0.0) return;
-  const double reach = 0.5 * pen.width + 0.5;
-  const double outer = radius + reach;
+  const double half_width = 0.5 * pen.width + 0.5;
+  const double outer = radius + half_width;
   const pixel_range rows = clip_range(y - outer, y + outer, picture->height);
   for (int32_t row = rows.first; row <= rows.last; row++) {
     const double dy = row - y;
     const double outer_half = half_chord(outer, dy);
     /* pixels inside this chord are not covered and are skipped, so that the cost depends on the line, not on the
        area */
-    const double inner_half = half_chord(radius - reach, dy);
+    const double inner_half = half_chord(radius - half_width, dy);
     pixel_range left = clip_range(x - outer_half, x - inner_half, picture->width);
     pixel_range right = clip_range(x + inner_half, x + outer_half, picture->width);
     if (left.first <= left.last && right.first <= left.last) right.first = left.last + 1;
@@ -157,15 +157,15 @@ void drawing_line(drawing *picture, double x0, double y0, double x1, double y1, 
   if (!isfinite(x0) || !isfinite(y0) || !isfinite(x1) || !isfinite(y1)) return;
   const double dx = x1 - x0;
   const double dy = y1 - y0;
-  const double reach = 0.5 * pen.width + 0.5;
+  const double half_width = 0.5 * pen.width + 0.5;
   const double slant = fabs(dy) > 0.0 ? dx / dy : 0.0;
   /* half width of the line along a row; infinite for a horizontal line */
-  const double half_breadth = fabs(dy) > 0.0 ? reach * hypot(dx, dy) / fabs(dy) : HUGE_VAL;
-  const pixel_range rows = clip_range(fmin(y0, y1) - reach, fmax(y0, y1) + reach, picture->height);
+  const double half_breadth = fabs(dy) > 0.0 ? half_width * hypot(dx, dy) / fabs(dy) : HUGE_VAL;
+  const pixel_range rows = clip_range(fmin(y0, y1) - half_width, fmax(y0, y1) + half_width, picture->height);
   for (int32_t row = rows.first; row <= rows.last; row++) {
     const double middle = x0 + (row - y0) * slant;
-    const double low = fmax(fmin(x0, x1) - reach, middle - half_breadth);
-    const double high = fmin(fmax(x0, x1) + reach, middle + half_breadth);
+    const double low = fmax(fmin(x0, x1) - half_width, middle - half_breadth);
+    const double high = fmin(fmax(x0, x1) + half_width, middle + half_breadth);
     const pixel_range columns = clip_range(low, high, picture->width);
     for (int32_t column = columns.first; column <= columns.last; column++)
       blend_pixel(picture, column, row, segment_distance(column - x0, row - y0, dx, dy), pen);
@@ -272,7 +272,7 @@ cli_exit draw_save_picture(const option_set *set, const char *path, const drawin
     return to_stdout && cli_stdout_is_gone() ? CLI_FAILED
                                              : draw_fail(name, message[0] != '\0' ? message : hs_status_string(status));
   }
-  if (!set->values[OPTION_QUIET].given) cli_note("%s -> %s", summary, name);
+  if (!set->values[OPTION_QUIET].is_set) cli_note("%s -> %s", summary, name);
   return CLI_DONE;
 }
 

@@ -17,7 +17,7 @@
 /* One manifest. */
 typedef struct merge_shard {
   char *manifest;       /* path of the manifest */
-  char *place;          /* folder of the outputs, or path of the database */
+  char *location;       /* folder of the outputs, or path of the database */
   char *text;           /* complete text of the manifest */
   const char *settings; /* settings line of the manifest, a pointer into text */
   size_t settings_length;
@@ -29,7 +29,7 @@ typedef struct merge_image {
   char *name;
   batch_record record; /* BATCH_CLAIMED or BATCH_FAILED */
   size_t shard;        /* index of the image's manifest */
-  size_t place;        /* index of the image in the list from which the shards were made */
+  size_t position;     /* index of the image in the list from which the shards were made */
 } merge_image;
 
 typedef struct merge_inputs {
@@ -49,7 +49,7 @@ cli_exit merge_read_inputs(merge_inputs *inputs, char **operands, int operand_co
 void merge_free_inputs(merge_inputs *inputs);
 
 /* Whether two names lead to the same existing file or folder. */
-bool merge_is_same_place(const char *one, const char *other);
+bool merge_is_same_location(const char *one, const char *other);
 
 /* Returns the value of a setting with this name; *length 0: there is none. */
 const char *merge_setting(const merge_shard *shard, const char *name, size_t *length);
@@ -62,7 +62,7 @@ typedef struct merged_image {
 
 typedef struct merge_output {
   const option_set *set;
-  const char *place;      /* path of the folder or database */
+  const char *location;   /* path of the folder or database */
   hs_format format;       /* format of the output */
   database_camera camera; /* camera of --camera-id, and how cameras are shared, if given */
   hs_colmap_camera numbered;

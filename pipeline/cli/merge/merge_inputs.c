@@ -23,7 +23,7 @@ static cli_exit no_memory(void) {
 
 /* ---- names */
 
-bool merge_is_same_place(const char *one, const char *other) {
+bool merge_is_same_location(const char *one, const char *other) {
   struct stat a, b;
   return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -47,14 +47,14 @@ static bool parse_shard_of_name(const char *name, const char *base, merge_shard 
   return hs_find_shard(text, NULL, NULL, &shard->shard, &shard->shards, NULL, 0) == HS_OK;
 }
 
-/* Adds a manifest. Takes ownership of the strings manifest and place. */
-static cli_exit add_shard(merge_inputs *inputs, char *manifest, char *place, const char *name, const char *base) {
+/* Adds a manifest. Takes ownership of the strings manifest and location. */
+static cli_exit add_shard(merge_inputs *inputs, char *manifest, char *location, const char *name, const char *base) {
   merge_shard *shards = realloc(inputs->shards, (inputs->shard_count + 1) * sizeof *shards);
   inputs->shards = shards ? shards : inputs->shards;
-  merge_shard shard = {.manifest = manifest, .place = place};
-  if (!shards || !manifest || !place) {
+  merge_shard shard = {.manifest = manifest, .location = location};
+  if (!shards || !manifest || !location) {
     free(manifest);
-    free(place);
+    free(location);
     return no_memory();
   }
   const bool named = parse_shard_of_name(name, base, &shard);
@@ -74,7 +74,7 @@ typedef struct found_manifests {
   int count;
   const char *folder; /* path of the folder with a final slash, or "" */
   const char *base;   /* prefix of the names of manifests */
-  const char *place;
+  const char *location;
   bool whole_is_output; /* the manifest without shard belongs to the output of this merge */
 } found_manifests;
 
@@ -96,31 +96,31 @@ static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
       continue;
     }
     const cli_exit result =
-        add_shard(inputs, cli_join(found->folder, name, ""), strdup(found->place), name, found->base);
+        add_shard(inputs, cli_join(found->folder, name, ""), strdup(found->location), name, found->base);
     if (result != CLI_DONE) return result;
   }
   const bool has_shards = inputs->shard_count > before;
   if (has_whole && has_shards && !found->whole_is_output) {
     cli_error(COMMAND_MERGE,
               "%s: has the manifest of all images and those of shards: expected one by name, %s%s, or theirs",
-              found->place, found->folder, whole);
+              found->location, found->folder, whole);
     return CLI_FAILED;
   }
   if (!has_whole && !has_shards) {
-    cli_error(COMMAND_MERGE, "%s: there is no manifest: expected the -o of 'hartsift batch'", found->place);
+    cli_error(COMMAND_MERGE, "%s: there is no manifest: expected the -o of 'hartsift batch'", found->location);
     return CLI_FAILED;
   }
   if (has_shards) return CLI_DONE;
-  return add_shard(inputs, cli_join(found->folder, whole, ""), strdup(found->place), whole, found->base);
+  return add_shard(inputs, cli_join(found->folder, whole, ""), strdup(found->location), whole, found->base);
 }
 
-static cli_exit find_in(merge_inputs *inputs, const char *folder, const char *base, const char *place,
+static cli_exit find_in(merge_inputs *inputs, const char *folder, const char *base, const char *location,
                         const char *output) {
-  found_manifests found = {.folder = folder, .base = base, .place = place};
-  found.whole_is_output = merge_is_same_place(place, output);
+  found_manifests found = {.folder = folder, .base = base, .location = location};
+  found.whole_is_output = merge_is_same_location(location, output);
   found.count = scandir(folder[0] != '\0' ? folder : ".", &found.entries, is_any, alphasort);
   if (found.count < 0) {
-    cli_error(COMMAND_MERGE, "%s: cannot be read: %s", place, strerror(errno));
+    cli_error(COMMAND_MERGE, "%s: cannot be read: %s", location, strerror(errno));
     return CLI_FAILED;
   }
   const cli_exit result = take_found(inputs, &found);
@@ -136,14 +136,14 @@ static cli_exit take_manifest(merge_inputs *inputs, const char *path, const char
   const char *part = name;
   for (const char *next = name; (next = strstr(next, ".manifest")) != NULL; next++) part = next;
   char *base = strndup(name, (size_t)(part - name) + strlen(".manifest"));
-  char *place = base ? strndup(path, strlen(path) - strlen(part)) : NULL;
+  char *location = base ? strndup(path, strlen(path) - strlen(part)) : NULL;
   cli_exit result;
   if (part == name || (base && !batch_is_manifest_name(name, base))) {
     cli_error(COMMAND_MERGE, "%s: has no name of a manifest: expected manifest.csv or NAME.db.manifest.csv", path);
-    free(place);
+    free(location);
     result = CLI_USAGE;
   } else {
-    result = add_shard(inputs, strdup(path), place, name, base ? base : "");
+    result = add_shard(inputs, strdup(path), location, name, base ? base : "");
   }
   free(base);
   return result;
@@ -191,15 +191,15 @@ static bool add_image(merge_inputs *inputs, const merge_image *image) {
 }
 
 /* Reads all rows of a shard. False: out of memory. *damaged: number of the first damaged row; 0: none. */
-static bool take_rows(merge_inputs *inputs, size_t index, const char *place, const char *end, batch_columns columns,
+static bool take_rows(merge_inputs *inputs, size_t index, const char *cursor, const char *end, batch_columns columns,
                       size_t *damaged) {
   const merge_shard *shard = &inputs->shards[index];
-  batch_row row = {.text = malloc((size_t)(end - place) + BATCH_FIELDS_MAX)};
+  batch_row row = {.text = malloc((size_t)(end - cursor) + BATCH_FIELDS_MAX)};
   bool done = row.text != NULL;
   *damaged = 0;
-  for (size_t number = 0; done && place < end; number++) {
-    merge_image image = {.shard = index, .place = (size_t)(shard->shard - 1) + number * (size_t)shard->shards};
-    if (!batch_read_row(&place, end, &row) || row.count != batch_row_fields(columns) ||
+  for (size_t number = 0; done && cursor < end; number++) {
+    merge_image image = {.shard = index, .position = (size_t)(shard->shard - 1) + number * (size_t)shard->shards};
+    if (!batch_read_row(&cursor, end, &row) || row.count != batch_row_fields(columns) ||
         !batch_row_record(&row, columns, &image.record)) {
       *damaged = number + 1;
       break;
@@ -225,13 +225,13 @@ static cli_exit read_shard(merge_inputs *inputs, size_t index) {
   if (!shard->text) cli_error(COMMAND_MERGE, "%s: cannot be read: %s", shard->manifest, strerror(errno));
   if (descriptor >= 0) close(descriptor);
   if (!shard->text) return CLI_FAILED;
-  const char *place = shard->text, *end = shard->text + size;
+  const char *cursor = shard->text, *end = shard->text + size;
   batch_columns columns;
-  if (!batch_read_head(&place, end, false, &shard->settings, &shard->settings_length, &columns)) {
+  if (!batch_read_head(&cursor, end, false, &shard->settings, &shard->settings_length, &columns)) {
     cli_error(COMMAND_MERGE, "%s: is no manifest of 'hartsift batch'", shard->manifest);
     return CLI_FAILED;
   }
-  if (!take_rows(inputs, index, place, end, columns, &damaged)) return no_memory();
+  if (!take_rows(inputs, index, cursor, end, columns, &damaged)) return no_memory();
   if (damaged > 0) {
     cli_error(COMMAND_MERGE, "%s: row %zu is damaged: run 'hartsift batch' of it again", shard->manifest, damaged);
     return CLI_FAILED;
@@ -318,9 +318,9 @@ static cli_exit check_shards(merge_inputs *inputs) {
   return CLI_DONE;
 }
 
-static int compare_places(const void *one, const void *other) {
+static int compare_positions(const void *one, const void *other) {
   const merge_image *a = one, *b = other;
-  return (a->place > b->place) - (a->place < b->place);
+  return (a->position > b->position) - (a->position < b->position);
 }
 
 static int compare_names(const void *one, const void *other) {
@@ -329,7 +329,7 @@ static int compare_names(const void *one, const void *other) {
   if (order != 0) return order;
   /* of images with the same name, those of one shard stay in its order, because batch failed the second one; other
    * duplicates are refused later */
-  return a->shard != b->shard ? (a->shard > b->shard) - (a->shard < b->shard) : compare_places(a, b);
+  return a->shard != b->shard ? (a->shard > b->shard) - (a->shard < b->shard) : compare_positions(a, b);
 }
 
 static cli_exit order_images(merge_inputs *inputs) {
@@ -338,9 +338,9 @@ static cli_exit order_images(merge_inputs *inputs) {
     qsort(inputs->images, inputs->count, sizeof *inputs->images, compare_names);
     return CLI_DONE;
   }
-  qsort(inputs->images, inputs->count, sizeof *inputs->images, compare_places);
+  qsort(inputs->images, inputs->count, sizeof *inputs->images, compare_positions);
   for (size_t i = 0; i < inputs->count; i++) {
-    if (inputs->images[i].place != i) {
+    if (inputs->images[i].position != i) {
       cli_error(COMMAND_MERGE,
                 "the shards do not add up to one list: image %zu of it is missing; expected all of them "
                 "made of the same folder or list",
@@ -364,7 +364,7 @@ cli_exit merge_read_inputs(merge_inputs *inputs, char **operands, int operand_co
 void merge_free_inputs(merge_inputs *inputs) {
   for (size_t i = 0; i < inputs->shard_count; i++) {
     free(inputs->shards[i].manifest);
-    free(inputs->shards[i].place);
+    free(inputs->shards[i].location);
     free(inputs->shards[i].text);
   }
   for (size_t i = 0; i < inputs->count; i++) {

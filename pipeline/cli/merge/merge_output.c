@@ -48,7 +48,7 @@ static bool keeps_origin(hs_format format) {
  * one by one. */
 static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
   return inputs->format == HS_FORMAT_COLMAP_DB || keeps_origin(inputs->format) || is_as_stored(inputs) ||
-         set->values[OPTION_EXIF].given;
+         set->values[OPTION_EXIF].is_set;
 }
 
 /* Returns how the images of the inputs share cameras: as in one run over all images. */
@@ -66,10 +66,10 @@ static bool choose_cameras(merge_output *output, const merge_inputs *inputs) {
   static const option_id options[] = {OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER, OPTION_CAMERA_ID};
   const option_value *values = output->set->values;
   char message[CLI_MESSAGE_BYTES];
-  bool is_given = false;
+  bool is_set = false;
   for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-    is_given = is_given || values[options[i]].given;
-    if (merge_makes_database(output) || !values[options[i]].given) continue;
+    is_set = is_set || values[options[i]].is_set;
+    if (merge_makes_database(output) || !values[options[i]].is_set) continue;
     cli_error(COMMAND_MERGE, "--%s is for databases: expected -o NAME.db", option_get(options[i])->name);
     return false;
   }
@@ -78,24 +78,23 @@ static bool choose_cameras(merge_output *output, const merge_inputs *inputs) {
     return false;
   }
   const int32_t before = inputs->format == HS_FORMAT_COLMAP_DB ? sharing_of_inputs(inputs) : HS_CAMERAS_OWN;
-  output->sharing = is_given ? output->camera.sharing : before;
-  if (!is_given || before == HS_CAMERAS_OWN || (before == output->sharing && output->camera.camera_id == 0))
-    return true;
+  output->sharing = is_set ? output->camera.sharing : before;
+  if (!is_set || before == HS_CAMERAS_OWN || (before == output->sharing && output->camera.camera_id == 0)) return true;
   cli_error(COMMAND_MERGE, "images of the databases share cameras in another way: expected a merge without options "
                            "for cameras, which keeps that");
   return false;
 }
 
 cli_exit merge_plan_output(merge_output *output, const option_set *set, const merge_inputs *inputs) {
-  const char *place = set->values[OPTION_OUTPUT].text;
+  const char *location = set->values[OPTION_OUTPUT].text;
   struct stat info;
-  const bool is_folder = stat(place, &info) == 0 && S_ISDIR(info.st_mode);
-  *output = (merge_output){.set = set, .place = place, .format = inputs->format};
-  if (!is_folder && hs_format_of_name(place) == HS_FORMAT_COLMAP_DB) output->format = HS_FORMAT_COLMAP_DB;
+  const bool is_folder = stat(location, &info) == 0 && S_ISDIR(info.st_mode);
+  *output = (merge_output){.set = set, .location = location, .format = inputs->format};
+  if (!is_folder && hs_format_of_name(location) == HS_FORMAT_COLMAP_DB) output->format = HS_FORMAT_COLMAP_DB;
   if (!choose_cameras(output, inputs)) return CLI_USAGE;
   if (!merge_makes_database(output)) return CLI_DONE;
   if (is_folder) {
-    cli_error(COMMAND_MERGE, "--output '%s': is a directory, and databases are merged into a database", place);
+    cli_error(COMMAND_MERGE, "--output '%s': is a directory, and databases are merged into a database", location);
     return CLI_USAGE;
   }
   if (!fits_colmap(set, inputs)) {
@@ -103,12 +102,12 @@ cli_exit merge_plan_output(merge_output *output, const option_set *set, const me
         COMMAND_MERGE,
         "--output '%s': batch turned JPEG files by their EXIF orientation, and COLMAP reads them as stored: expected "
         "'batch --no-exif', or --exif here where COLMAP gets turned copies",
-        place);
+        location);
     return CLI_USAGE;
   }
   for (size_t i = 0; i < inputs->shard_count; i++) {
-    if (merge_is_same_place(inputs->shards[i].place, place)) {
-      cli_error(COMMAND_MERGE, "--output '%s': is one of the databases to be merged", place);
+    if (merge_is_same_location(inputs->shards[i].location, location)) {
+      cli_error(COMMAND_MERGE, "--output '%s': is one of the databases to be merged", location);
       return CLI_USAGE;
     }
   }
@@ -118,11 +117,11 @@ cli_exit merge_plan_output(merge_output *output, const option_set *set, const me
 cli_exit merge_open_output(merge_output *output) {
   char message[CLI_MESSAGE_BYTES] = "";
   if (!merge_makes_database(output)) {
-    if (output_make_directories(output->place)) return CLI_DONE;
-    cli_error(COMMAND_MERGE, "cannot make the directory %s: %s", output->place, strerror(errno));
+    if (output_make_directories(output->location)) return CLI_DONE;
+    cli_error(COMMAND_MERGE, "cannot make the directory %s: %s", output->location, strerror(errno));
     return CLI_FAILED;
   }
-  if (database_open_sharing(output->set, output->place, HS_LAYOUT_UBC, output->sharing, &output->database, message,
+  if (database_open_sharing(output->set, output->location, HS_LAYOUT_UBC, output->sharing, &output->database, message,
                             sizeof message) == HS_OK)
     return CLI_DONE;
   cli_error(COMMAND_MERGE, "%s", message);
@@ -152,16 +151,16 @@ static void free_files(output_files *files) {
   }
 }
 
-/* Sets the paths of an image's output below `place`; the first one is the file that readers open. */
-static bool name_files(output_files *files, const char *place, const char *name, hs_format id) {
+/* Sets the paths of an image's output below `location`; the first one is the file that readers open. */
+static bool name_files(output_files *files, const char *location, const char *name, hs_format id) {
   const feature_format *format = format_by_id(id);
   char *relative = batch_output_name(name, id);
-  *files = (output_files){.count = format->beside_ending ? 2 : 1};
-  char *path = relative ? cli_join(place, place[strlen(place) - 1] == '/' ? "" : "/", relative) : NULL;
+  *files = (output_files){.count = format->second_ending ? 2 : 1};
+  char *path = relative ? cli_join(location, location[strlen(location) - 1] == '/' ? "" : "/", relative) : NULL;
   files->paths[0] = path;
   if (path && files->count == 2) {
     char *stem = strndup(path, strlen(path) - strlen(format->endings[0]));
-    files->paths[1] = stem ? cli_join(stem, "", format->beside_ending) : NULL;
+    files->paths[1] = stem ? cli_join(stem, "", format->second_ending) : NULL;
     free(stem);
   }
   free(relative);
@@ -196,7 +195,7 @@ static uint64_t digest_of_files(const output_files *files) {
 static bool read_source(output_files *files, const merge_inputs *inputs, const merge_image *image, char *message,
                         size_t bytes) {
   int failed = 0;
-  if (!name_files(files, inputs->shards[image->shard].place, image->name, inputs->format)) {
+  if (!name_files(files, inputs->shards[image->shard].location, image->name, inputs->format)) {
     hs_message_set(message, bytes, "out of memory for the names of the outputs");
   } else if (!read_files(files, &failed)) {
     hs_message_set(message, bytes, "%s: cannot be read: %s; 'hartsift batch --resume' makes it again",
@@ -235,7 +234,7 @@ static bool check_target(const merge_output *output, output_files *target, uint6
   int failed = 0;
   struct stat info;
   *is_there = read_files(target, &failed) && digest_of_files(target) == digest;
-  if (*is_there || lstat(target->paths[failed], &info) != 0 || output->set->values[OPTION_REPLACE].given) return true;
+  if (*is_there || lstat(target->paths[failed], &info) != 0 || output->set->values[OPTION_REPLACE].is_set) return true;
   hs_message_set(message, bytes, "%s: is there already and differs; with --replace it is overwritten",
                  target->paths[failed]);
   return false;
@@ -244,10 +243,10 @@ static bool check_target(const merge_output *output, output_files *target, uint6
 static bool put_files(const merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
                       size_t bytes) {
   output_files source = {0}, target = {0};
-  bool is_there = merge_is_same_place(inputs->shards[image->shard].place, output->place);
+  bool is_there = merge_is_same_location(inputs->shards[image->shard].location, output->location);
   bool done = read_source(&source, inputs, image, message, bytes);
   if (done && !is_there) {
-    done = name_files(&target, output->place, image->name, output->format);
+    done = name_files(&target, output->location, image->name, output->format);
     if (!done) hs_message_set(message, bytes, "out of memory for the names of the outputs");
     done = done && check_target(output, &target, image->record.output_digest, &is_there, message, bytes);
   }
@@ -265,13 +264,14 @@ bool merge_open_source(merge_output *output, const merge_inputs *inputs, size_t 
   if (output->source && output->source_shard == shard) return true;
   hs_colmap_close(output->source);
   output->source = NULL;
-  const char *place = inputs->shards[shard].place;
+  const char *location = inputs->shards[shard].location;
   const hs_colmap_options options = {
       .struct_size = sizeof options, .read_only = 1, .message = message, .message_bytes = bytes};
   message[0] = '\0';
-  const hs_status status = hs_colmap_open(&output->source, place, &options);
+  const hs_status status = hs_colmap_open(&output->source, location, &options);
   output->source_shard = shard;
-  if (status != HS_OK && message[0] == '\0') hs_message_set(message, bytes, "%s: %s", place, hs_status_string(status));
+  if (status != HS_OK && message[0] == '\0')
+    hs_message_set(message, bytes, "%s: %s", location, hs_status_string(status));
   return status == HS_OK;
 }
 
@@ -321,7 +321,7 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
     done = fail_database(output->source, message, bytes);
   if (done && found.found == 0) {
     hs_message_set(message, bytes, "%s: has no image %s; 'hartsift batch --resume' adds it",
-                   inputs->shards[image->shard].place, name);
+                   inputs->shards[image->shard].location, name);
     done = false;
   }
   if (done &&
@@ -337,8 +337,8 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
 static bool check_unturned(merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
                            size_t bytes) {
   hs_origin *origin = &output->features.origin;
-  if (output->set->values[OPTION_EXIF].given) origin->exif_orientation = 0; /* COLMAP gets rotated copies */
-  const bool is_known = origin->method_version != 0 || is_as_stored(inputs) || output->set->values[OPTION_EXIF].given;
+  if (output->set->values[OPTION_EXIF].is_set) origin->exif_orientation = 0; /* COLMAP gets rotated copies */
+  const bool is_known = origin->method_version != 0 || is_as_stored(inputs) || output->set->values[OPTION_EXIF].is_set;
   if (is_known && origin->exif_orientation == 0) return true;
   hs_message_set(message, bytes,
                  "%s: batch %s it by its EXIF orientation, and COLMAP reads it as stored: expected 'batch --no-exif', "
@@ -380,7 +380,7 @@ static bool put_in_database(merge_output *output, const merge_inputs *inputs, me
   const uint64_t digest = digest_features(&output->features);
   if (from_database && digest != image->record.output_digest) {
     hs_message_set(message, bytes, "%s: image %s is not what %s says; 'hartsift batch --resume' makes it again",
-                   inputs->shards[image->shard].place, image->name, inputs->shards[image->shard].manifest);
+                   inputs->shards[image->shard].location, image->name, inputs->shards[image->shard].manifest);
     return false;
   }
   image->record.output_digest = digest;
@@ -399,7 +399,7 @@ bool merge_put(merge_output *output, const merge_inputs *inputs, merge_image *im
 typedef struct source_images {
   const merged_image *first; /* images sorted by their ids in that database */
   size_t count;
-  const char *place;
+  const char *location;
 } source_images;
 
 /* Compares by database, then by id. */
@@ -446,7 +446,7 @@ static cli_exit copy_pairs(merge_output *output, const source_images *images, me
   totals->left += unknown + unfit;
   if (unknown > 0)
     cli_error(COMMAND_MERGE, "%s: the matches of %zu pair%s with images that its manifest does not list are left out",
-              images->place, unknown, unknown == 1 ? "" : "s");
+              images->location, unknown, unknown == 1 ? "" : "s");
   if (unfit > 0)
     cli_error(COMMAND_MERGE, "%s; the matches of %zu pair%s are left out: 'hartsift match --database' makes them anew",
               why, unfit, unfit == 1 ? "" : "s");
@@ -466,7 +466,7 @@ static cli_exit report_lost_rigs(const merge_output *output, const source_images
     cli_error(COMMAND_MERGE,
               "%s: rigs and frames are not merged: %zu image%s of rigs there: configure the rigs again with COLMAP "
               "(rig_configurator)",
-              images->place, lost, lost == 1 ? " is" : "s are");
+              images->location, lost, lost == 1 ? " is" : "s are");
   return CLI_DONE;
 }
 
@@ -475,7 +475,8 @@ static bool name_databases(merge_output *output, const merge_inputs *inputs) {
   size_t *first = calloc(inputs->shard_count, sizeof *first);
   if (!first) return false;
   for (size_t i = 0; i < inputs->shard_count; i++)
-    while (first[i] < i && !merge_is_same_place(inputs->shards[first[i]].place, inputs->shards[i].place)) first[i]++;
+    while (first[i] < i && !merge_is_same_location(inputs->shards[first[i]].location, inputs->shards[i].location))
+      first[i]++;
   for (size_t i = 0; i < output->merged_count; i++) output->merged[i].shard = first[output->merged[i].shard];
   free(first);
   return true;
@@ -494,7 +495,7 @@ cli_exit merge_copy_matches(merge_output *output, const merge_inputs *inputs, me
   for (size_t i = 0, next; result == CLI_DONE && i < output->merged_count; i = next) {
     const size_t shard = output->merged[i].shard;
     for (next = i; next < output->merged_count && output->merged[next].shard == shard;) next++;
-    const source_images images = {&output->merged[i], next - i, inputs->shards[shard].place};
+    const source_images images = {&output->merged[i], next - i, inputs->shards[shard].location};
     if (merge_open_source(output, inputs, shard, message, sizeof message)) {
       result = report_lost_rigs(output, &images);
       if (result == CLI_DONE) result = copy_pairs(output, &images, totals);

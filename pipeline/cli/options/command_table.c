@@ -261,9 +261,9 @@ static const struct {
     {COMMAND_DRAW, {"hartsift draw photo.jpg --max-features 500 -o keypoints.png", "a picture of the 500 strongest"}},
 };
 
-const text_pair *text_next_example(command_id command, size_t *place) {
-  while (*place < sizeof examples / sizeof examples[0]) {
-    const size_t i = (*place)++;
+const text_pair *text_next_example(command_id command, size_t *next) {
+  while (*next < sizeof examples / sizeof examples[0]) {
+    const size_t i = (*next)++;
     if (command == COMMAND_TOP || command == examples[i].command) return &examples[i].pair;
   }
   return NULL;

@@ -130,10 +130,10 @@ static void write_options_of_extraction(const help_page *page, command_id comman
 }
 
 static void write_examples(const help_page *page, command_id command) {
-  size_t place = 0;
-  const text_pair *pair = text_next_example(command, &place);
+  size_t next = 0;
+  const text_pair *pair = text_next_example(command, &next);
   if (pair) write_paragraph(page, "Examples:");
-  for (; pair; pair = text_next_example(command, &place)) write_help_entry(page, pair->name, pair->text);
+  for (; pair; pair = text_next_example(command, &next)) write_help_entry(page, pair->name, pair->text);
 }
 
 static void write_pairs(const help_page *page, const char *title, const text_pair *pair) {

@@ -46,10 +46,10 @@ static void write_roff_pairs(FILE *out, const char *title, const text_pair *pair
 }
 
 static void write_roff_examples(FILE *out, command_id command) {
-  size_t place = 0;
-  const text_pair *pair = text_next_example(command, &place);
+  size_t next = 0;
+  const text_pair *pair = text_next_example(command, &next);
   if (pair) fprintf(out, ".SH EXAMPLES\n");
-  for (; pair; pair = text_next_example(command, &place)) write_roff_pair(out, pair);
+  for (; pair; pair = text_next_example(command, &next)) write_roff_pair(out, pair);
 }
 
 static void write_roff_option(FILE *out, option_id id, command_id command) {

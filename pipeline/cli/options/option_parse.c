@@ -196,9 +196,9 @@ static bool pairs_are_valid(const char *text) {
 
 static bool append_pairs(option_set *set, const char *text) {
   const size_t used = strlen(set->pairs);
-  const size_t room = sizeof set->pairs - used;
-  const int length = snprintf(set->pairs + used, room, "%s%s", used > 0 ? "," : "", text);
-  return length >= 0 && (size_t)length < room;
+  const size_t bytes = sizeof set->pairs - used;
+  const int length = snprintf(set->pairs + used, bytes, "%s%s", used > 0 ? "," : "", text);
+  return length >= 0 && (size_t)length < bytes;
 }
 
 static bool parse_value(option_set *set, const option_spec *spec, const char *text, option_value *value) {
@@ -243,7 +243,7 @@ bool option_store(option_set *set, option_id id, const char *text, char *message
     option_describe_expected(spec, expected, sizeof expected);
     return option_fail(message, message_bytes, "--%s '%s': expected %s", spec->name, text, expected);
   }
-  value.given = true;
+  value.is_set = true;
   value.text = text;
   set->values[id] = value;
   return true;
@@ -322,7 +322,7 @@ static bool fail_getopt(command_id command, int code, char *const *argv, char *m
 
 static bool check_operands(const option_set *set, char *message, size_t bytes) {
   const command_spec *command = command_get(set->command);
-  if (set->values[OPTION_HELP].given || set->values[OPTION_MAN].given || set->command == COMMAND_TOP) return true;
+  if (set->values[OPTION_HELP].is_set || set->values[OPTION_MAN].is_set || set->command == COMMAND_TOP) return true;
   if (set->operand_count < command->least_operands)
     return option_fail(message, bytes, "an operand is missing: expected %s", command->operands);
   if (command->most_operands >= 0 && set->operand_count > command->most_operands) {
@@ -345,7 +345,7 @@ static bool check_opposites(const option_set *set, char *message, size_t bytes) 
                                            {OPTION_VERIFY, OPTION_NO_VERIFY}};
   for (size_t i = 0; i < sizeof opposites / sizeof opposites[0]; i++) {
     const option_id one = opposites[i][0], other = opposites[i][1];
-    if (set->values[one].given && set->values[other].given) {
+    if (set->values[one].is_set && set->values[other].is_set) {
       return option_fail(message, bytes, "--%s and --%s: expected one of them", option_get(one)->name,
                          option_get(other)->name);
     }
@@ -359,7 +359,7 @@ static bool check_companions(const option_set *set, char *message, size_t bytes)
       {OPTION_DSP_SIZES, OPTION_DSP}, {OPTION_DSP_SMALLEST, OPTION_DSP}, {OPTION_DSP_LARGEST, OPTION_DSP}};
   for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++) {
     const option_id one = companions[i][0], other = companions[i][1];
-    if (set->values[one].given && !set->values[other].given) {
+    if (set->values[one].is_set && !set->values[other].is_set) {
       return option_fail(message, bytes, "--%s is for --%s: expected that too", option_get(one)->name,
                          option_get(other)->name);
     }

@@ -167,7 +167,7 @@ typedef struct option_spec {
 } option_spec;
 
 typedef struct option_value {
-  bool given;
+  bool is_set;
   const char *text;   /* value as typed, of the last occurrence */
   int64_t integer;    /* for INTEGER, AUTO; for FLAG 1; for CHOICE the index; for DEVICE the hs_device */
   double number;      /* for NUMBER; for RANGE its LOW */
@@ -223,8 +223,8 @@ typedef struct text_pair {
 extern const text_pair text_exit_statuses[];
 extern const text_pair text_environment[];
 
-/* Returns the command's next example from *place on (for COMMAND_TOP of all commands); null after the last. */
-const text_pair *text_next_example(command_id command, size_t *place);
+/* Returns the command's next example from *next on (for COMMAND_TOP of all commands); null after the last. */
+const text_pair *text_next_example(command_id command, size_t *next);
 
 /* Writes help, wrapped to the terminal's width or to COLUMNS. */
 void option_write_help(FILE *out, command_id command);

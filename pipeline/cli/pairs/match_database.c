@@ -126,9 +126,9 @@ static void fill_block(stored_matches *g) {
   queue_run(g->queue, (int32_t)g->block_count, verify_pair, g);
 }
 
-const hs_pair_result *stored_matches_next(stored_matches *given) {
-  if (given->block_next == given->block_count) fill_block(given);
-  return given->block_next < given->block_count ? &given->block[given->block_next++].result : NULL;
+const hs_pair_result *stored_matches_next(stored_matches *stored) {
+  if (stored->block_next == stored->block_count) fill_block(stored);
+  return stored->block_next < stored->block_count ? &stored->block[stored->block_next++].result : NULL;
 }
 
 stored_matches *stored_matches_begin(const stored_plan *plan) {
@@ -148,13 +148,13 @@ stored_matches *stored_matches_begin(const stored_plan *plan) {
   return NULL;
 }
 
-void stored_matches_end(stored_matches *given) {
-  if (!given) return;
-  empty_block(given);
-  if (given->queue) queue_stop(given->queue);
-  free(given->queue);
-  free(given->block);
-  free(given);
+void stored_matches_end(stored_matches *stored) {
+  if (!stored) return;
+  empty_block(stored);
+  if (stored->queue) queue_stop(stored->queue);
+  free(stored->queue);
+  free(stored->block);
+  free(stored);
 }
 
 /* ---- Matching. The library's thread reads features and this thread writes results, through one handle and under a
@@ -184,7 +184,7 @@ typedef struct database_job {
   int stopped_by; /* signal that stopped the run; 0: none */
 } database_job;
 
-static bool given(const database_job *job, option_id id) { return job->plan->set->values[id].given; }
+static bool has_option(const database_job *job, option_id id) { return job->plan->set->values[id].is_set; }
 
 static cli_exit fail(const database_job *job, const char *reason) {
   cli_error(COMMAND_MATCH, "%s: %s", job->images.path, reason);
@@ -223,7 +223,7 @@ static bool describe_images(database_job *job) {
 static void report_replaced(const database_job *job) {
   const sorted_pairs *pairs = &job->pairs;
   char raw[96] = "";
-  if (pairs->replaced == 0 || given(job, OPTION_QUIET)) return;
+  if (pairs->replaced == 0 || has_option(job, OPTION_QUIET)) return;
   if (pairs->without_geometry > 0)
     snprintf(raw, sizeof raw, ", %zu of them without geometry, as other programs leave them", pairs->without_geometry);
   cli_note("%s: --replace: %zu pair%s ha%s matches%s; what is matched now takes their place", job->images.path,
@@ -302,7 +302,7 @@ static hs_pairs_options pair_options(const match_database_plan *plan) {
 }
 
 /* Verifies matches that the database already has. */
-static cli_exit verify_given(database_job *job, const stop_signals *signals) {
+static cli_exit verify_stored(database_job *job, const stop_signals *signals) {
   const pair_list *pairs = &job->pairs.to_verify;
   const int32_t wanted = job->options.threads;
   const stored_plan plan = {.database = job->database,
@@ -322,7 +322,7 @@ static cli_exit verify_given(database_job *job, const stop_signals *signals) {
     if (!next) break;
     const size_t done = job->output.totals.done;
     if (!take_result(job, next, false) || commit(job, false) != CLI_DONE) result = CLI_FAILED;
-    job->output.totals.given += job->output.totals.done - done;
+    job->output.totals.stored += job->output.totals.done - done;
     tick(job, signals);
   }
   stored_matches_end(run);
@@ -337,7 +337,7 @@ static void say_stopped(database_job *job) {
 
 static cli_exit list_pairs(database_job *job) {
   pair_list pairs = {0};
-  const pair_wish wish = {.replaces = given(job, OPTION_REPLACE), .verifies = job->plan->verify.model != 0};
+  const pair_wish wish = {.replaces = has_option(job, OPTION_REPLACE), .verifies = job->plan->verify.model != 0};
   const pair_source source = {.set = job->plan->set,
                               .images = &job->images,
                               .database = job->database,
@@ -375,13 +375,13 @@ static cli_exit settle_doubtful(const database_job *job, const stop_signals *sig
                               .max_memory_bytes = job->options.max_memory_bytes,
                               .tracks = job->plan->tracks,
                               .keeps = job->plan->keeps_doubtful,
-                              .is_quiet = given(job, OPTION_QUIET),
+                              .is_quiet = has_option(job, OPTION_QUIET),
                               .has_json = job->output.has_json};
   return doubtful_pairs_settle(&plan);
 }
 
 static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
-  cli_exit result = verify_given(job, signals);
+  cli_exit result = verify_stored(job, signals);
   if (result == CLI_DONE && job->stopped_by == 0) result = match_pairs(job, signals);
   const bool is_whole = result == CLI_DONE && job->stopped_by == 0; /* true even if single pairs failed */
   if (job->output.totals.failed > (job->plan->skips_unknown ? job->left_out : 0)) result = CLI_FAILED;
@@ -395,7 +395,7 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
 /* Selects the pairs to match. Nothing has been stored yet, so signals may end the process directly. */
 static cli_exit prepare(database_job *job) {
   cli_exit result = database_images_read(job->database, &job->images);
-  if (result == CLI_DONE && job->images.without > 0 && !given(job, OPTION_QUIET))
+  if (result == CLI_DONE && job->images.without > 0 && !has_option(job, OPTION_QUIET))
     cli_note("%s: %zu of %zu images ha%s no features and %s in no pair%s", job->images.path, job->images.without,
              job->images.without + job->images.count, job->images.without == 1 ? "s" : "ve",
              job->images.without == 1 ? "is" : "are", cli_hint(": 'hartsift extract' adds them"));
@@ -408,7 +408,7 @@ static cli_exit prepare(database_job *job) {
 }
 
 static cli_exit prepare_and_run(database_job *job, stop_signals *signals) {
-  progress_line_begin(&job->output.line, given(job, OPTION_QUIET));
+  progress_line_begin(&job->output.line, has_option(job, OPTION_QUIET));
   stop_signals_restore(signals);
   const cli_exit result = prepare(job);
   stop_signals_block(signals);
@@ -441,8 +441,8 @@ cli_exit match_database(const match_database_plan *plan) {
   stop_signals signals;
   database_job job = {.plan = plan, .images.path = plan->set->values[OPTION_DATABASE].text};
   job.output = (pair_output){.images = &job.images,
-                             .has_json = given(&job, OPTION_JSON),
-                             .is_quiet = given(&job, OPTION_QUIET),
+                             .has_json = has_option(&job, OPTION_JSON),
+                             .is_quiet = has_option(&job, OPTION_QUIET),
                              .is_verified = plan->verify.model != 0};
   /* checked first, because opening would create the file */
   if (access(job.images.path, F_OK) != 0) return fail(&job, strerror(errno));

@@ -27,10 +27,10 @@ typedef struct stored_matches stored_matches;
 stored_matches *stored_matches_begin(const stored_plan *plan);
 
 /* Returns the next result, in the order of the pairs; null: no more. Valid until the next call. */
-const hs_pair_result *stored_matches_next(stored_matches *given);
+const hs_pair_result *stored_matches_next(stored_matches *stored);
 
 /* Ends the verification; null is allowed. */
-void stored_matches_end(stored_matches *given);
+void stored_matches_end(stored_matches *stored);
 
 /* ---- Matching of the images. */
 

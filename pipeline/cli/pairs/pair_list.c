@@ -234,14 +234,14 @@ static cli_exit read_file(const char *path, const char *text, const database_ima
 
 cli_exit pair_list_check(const option_set *set) {
   pair_choice choice;
-  return set->values[OPTION_PAIRS].given ? pair_choice_parse(set->values[OPTION_PAIRS].text, &choice) : CLI_DONE;
+  return set->values[OPTION_PAIRS].is_set ? pair_choice_parse(set->values[OPTION_PAIRS].text, &choice) : CLI_DONE;
 }
 
 cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
   const option_value *named = &source->set->values[OPTION_PAIRS];
   pair_choice choice = {.kind = PAIR_CHOICE_ALL};
   if (source->pairs_text) return read_file("the list of pairs", source->pairs_text, source->images, pairs);
-  const cli_exit result = named->given ? pair_choice_parse(named->text, &choice) : CLI_DONE;
+  const cli_exit result = named->is_set ? pair_choice_parse(named->text, &choice) : CLI_DONE;
   if (result != CLI_DONE) return result;
   if (choice.kind == PAIR_CHOICE_ALL) return list_all_pairs(source->images, pairs);
   if (choice.kind == PAIR_CHOICE_SEQUENTIAL) return rig_pairs_make(&choice, source, pairs);
@@ -470,35 +470,35 @@ static cli_exit fail_status(const pair_source *source, hs_status status) {
   return fail(source, message);
 }
 
-static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].given; }
+static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].is_set; }
 
 /* Reads positions without altitude, because cameras' altitudes are tens of metres off, or missing. */
-static cli_exit read_places(const pair_source *source, double *places, size_t *known) {
+static cli_exit read_positions(const pair_source *source, double *positions, size_t *known) {
   for (size_t i = 0; i < source->images->count; i++) {
     hs_colmap_position position;
-    double *place = places + 3 * i;
+    double *xyz = positions + 3 * i;
     if (hs_colmap_read_position(source->database, source->images->each[i].image_id, &position) != HS_OK) {
       cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
       return CLI_FAILED;
     }
     const double *at = position.coordinates;
-    for (int k = 0; k < 3; k++) place[k] = position.is_cartesian != 0 ? at[k] : NAN;
-    bool has_place = position.found != 0;
-    if (has_place && position.is_cartesian == 0) has_place = hs_earth_place(at[0], at[1], 0.0, place) == HS_OK;
-    if (has_place)
+    for (int k = 0; k < 3; k++) xyz[k] = position.is_cartesian != 0 ? at[k] : NAN;
+    bool has_position = position.found != 0;
+    if (has_position && position.is_cartesian == 0) has_position = hs_earth_place(at[0], at[1], 0.0, xyz) == HS_OK;
+    if (has_position)
       (*known)++;
     else
-      place[0] = NAN;
+      xyz[0] = NAN;
   }
   return CLI_DONE;
 }
 
-static cli_exit pair_by_places(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
+static cli_exit pair_by_positions(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
   const size_t count = source->images->count;
   size_t known = 0;
-  double *places = malloc((count + 1) * 3 * sizeof *places);
-  if (!places) return fail(source, "out of memory for its images");
-  cli_exit result = read_places(source, places, &known);
+  double *positions = malloc((count + 1) * 3 * sizeof *positions);
+  if (!positions) return fail(source, "out of memory for its images");
+  cli_exit result = read_positions(source, positions, &known);
   if (result == CLI_DONE && known == 0 && count > 0)
     result = fail(source, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "
                           "extracted from, or COLMAP's pose_priors");
@@ -506,10 +506,10 @@ static cli_exit pair_by_places(const pair_choice *choice, const pair_source *sou
     cli_note("%s: %zu of %zu images have no position and are matched with none", source->images->path, count - known,
              count);
   if (result == CLI_DONE) {
-    const hs_status status = hs_pair_nearby(places, count, choice->metres, choice->neighbors, pairs);
+    const hs_status status = hs_pair_nearby(positions, count, choice->metres, choice->neighbors, pairs);
     if (status != HS_OK) result = fail_status(source, status);
   }
-  free(places);
+  free(positions);
   return result;
 }
 
@@ -614,6 +614,6 @@ static cli_exit pair_by_looks(const pair_choice *choice, const pair_source *sour
 }
 
 cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
-  if (choice->kind == PAIR_CHOICE_SPATIAL) return pair_by_places(choice, source, pairs);
+  if (choice->kind == PAIR_CHOICE_SPATIAL) return pair_by_positions(choice, source, pairs);
   return pair_by_looks(choice, source, pairs);
 }

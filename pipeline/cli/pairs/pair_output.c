@@ -70,15 +70,15 @@ void database_images_free(database_images *images) {
 bool pair_failures_begin(pair_failures *failures, const database_images *images) {
   *failures = (pair_failures){.images = images,
                               .of_image = calloc(images->count + 1, sizeof *failures->of_image),
-                              .is_told = calloc(images->count + 1, sizeof *failures->is_told)};
-  return failures->of_image && failures->is_told;
+                              .is_reported = calloc(images->count + 1, sizeof *failures->is_reported)};
+  return failures->of_image && failures->is_reported;
 }
 
 void pair_failures_free(pair_failures *failures) {
   for (size_t i = 0; failures->of_image && i < failures->images->count; i++) free(failures->of_image[i]);
   for (size_t i = 0; i < failures->reason_count; i++) free(failures->reasons[i].text);
   free(failures->of_image);
-  free(failures->is_told);
+  free(failures->is_reported);
   *failures = (pair_failures){0};
 }
 
@@ -122,9 +122,9 @@ void pair_failures_report(pair_failures *failures, hs_image_pair pair, const cha
     const uint32_t image = both[i];
     if (!failures->of_image[image]) continue;
     is_blamed = true;
-    if (!failures->is_told[image])
+    if (!failures->is_reported[image])
       cli_error(COMMAND_MATCH, "%s: none of its pairs can be matched", failures->of_image[image]);
-    failures->is_told[image] = true;
+    failures->is_reported[image] = true;
   }
   if (is_blamed) return;
   pair_reason *reason = find_reason(failures, message, &is_new);
@@ -214,7 +214,7 @@ void pair_output_progress(pair_output *output) {
 
 void pair_output_end(pair_output *output) {
   const pair_totals *totals = &output->totals;
-  char verified[96] = "", rate[48] = "", given[64] = "";
+  char verified[96] = "", rate[48] = "", stored[64] = "";
   progress_line_clear(&output->line);
   pair_failures_end(&output->failures);
   if (output->is_quiet) return;
@@ -222,12 +222,12 @@ void pair_output_end(pair_output *output) {
     snprintf(verified, sizeof verified, ", %zu pair%s verified with %" PRIu64 " inliers", totals->verified,
              totals->verified == 1 ? "" : "s", totals->inliers);
   }
-  if (totals->given > 0) snprintf(given, sizeof given, "%zu had matches without geometry, ", totals->given);
+  if (totals->stored > 0) snprintf(stored, sizeof stored, "%zu had matches without geometry, ", totals->stored);
   const double seconds = progress_line_seconds(&output->line);
   if (totals->done > 0)
     snprintf(rate, sizeof rate, ", %.0f pairs a second", progress_line_rate(&output->line, totals->done));
   cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %s%zu failed), %" PRIu64 " matches%s, %.0f ms%s",
            output->images->path, output->images->count, output->images->count == 1 ? "" : "s", totals->pairs,
-           totals->pairs == 1 ? "" : "s", totals->kept, given, totals->failed, totals->matches, verified, seconds * 1e3,
-           rate);
+           totals->pairs == 1 ? "" : "s", totals->kept, stored, totals->failed, totals->matches, verified,
+           seconds * 1e3, rate);
 }

@@ -43,8 +43,8 @@ typedef struct pair_reason {
 
 typedef struct pair_failures {
   const database_images *images;
-  char **of_image; /* [image]: reason that names the image; null: unknown */
-  bool *is_told;   /* [image]: its reason was printed */
+  char **of_image;   /* [image]: reason that names the image; null: unknown */
+  bool *is_reported; /* [image]: its reason was printed */
   pair_reason reasons[PAIR_REASONS_MAX];
   size_t reason_count, further; /* further: number of pairs with reasons beyond PAIR_REASONS_MAX */
 } pair_failures;
@@ -66,7 +66,7 @@ void pair_failures_end(const pair_failures *failures);
 
 typedef struct pair_totals {
   size_t pairs, kept, done, failed, verified; /* numbers of pairs; kept: pairs that already had matches */
-  size_t given;                               /* number of done pairs whose existing matches were verified */
+  size_t stored;                              /* number of done pairs whose existing matches were verified */
   uint64_t matches, inliers;
 } pair_totals;
 

@@ -250,7 +250,7 @@ static cli_exit shorten(doubtful_job *job) {
   return status == HS_OK ? CLI_DONE : fail_database(job);
 }
 
-static void tell(const doubtful_job *job) {
+static void report(const doubtful_job *job) {
   const char *const path = job->plan->images->path;
   for (size_t p = 0; job->plan->has_json && p < job->count; p++)
     if (job->pairs[p].verdict == HS_PAIR_DOUBTFUL) print_record(job, &job->pairs[p]);
@@ -280,7 +280,7 @@ cli_exit doubtful_pairs_settle(const doubtful_plan *plan) {
   if (result == CLI_DONE && judges) result = set_aside(&job);
   if (result == CLI_DONE && plan->tracks > 0) result = shorten(&job);
   if (result == CLI_DONE && hs_colmap_commit(plan->database) != HS_OK) result = fail_database(&job);
-  if (result == CLI_DONE) tell(&job);
+  if (result == CLI_DONE) report(&job);
   free(job.feature_counts);
   free(job.pairs);
   free(job.pair_ids);

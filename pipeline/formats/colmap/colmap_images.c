@@ -166,7 +166,7 @@ static hs_status drop_features(hs_colmap_database *database, int64_t image_id, b
   if (status == HS_OK)
     status = colmap_query(database, "DELETE FROM descriptors WHERE image_id = ?", image_id, NULL, NULL);
   if (status == HS_OK)
-    status = is_new ? colmap_drop_strays_of(database, image_id) : colmap_drop_pairs_of(database, image_id);
+    status = is_new ? colmap_drop_orphans_of(database, image_id) : colmap_drop_pairs_of(database, image_id);
   return status == HS_OK ? colmap_drop_origin(database, image_id) : status;
 }
 

@@ -58,7 +58,7 @@ typedef struct colmap_choice {
   int64_t camera_id;
 } colmap_choice;
 /* Whether entries of pairs refer to images that do not exist yet: unknown, no, or yes. */
-typedef enum colmap_strays { COLMAP_STRAYS_UNKNOWN, COLMAP_STRAYS_NONE, COLMAP_STRAYS_SOME } colmap_strays;
+typedef enum colmap_orphans { COLMAP_ORPHANS_UNKNOWN, COLMAP_ORPHANS_NONE, COLMAP_ORPHANS_SOME } colmap_orphans;
 
 struct hs_colmap_database {
   sqlite3 *sqlite;
@@ -70,7 +70,7 @@ struct hs_colmap_database {
   bool is_new; /* opening has created the file, and nothing is committed yet */
   bool in_transaction;
   bool is_broken;            /* a transaction was lost, and nothing more can be added */
-  colmap_strays strays;      /* state in this transaction */
+  colmap_orphans orphans;    /* state in this transaction */
   hs_colmap_options options; /* complete */
   char *path;
   const char *shown_path; /* the path as the caller gave it, which is a suffix of path */
@@ -168,7 +168,7 @@ hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
 /* Removes all pairs of an image, because their indices refer to its former features. */
 hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
 /* As colmap_drop_pairs_of, for a new image, whose id may have belonged to another image. */
-hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);
+hs_status colmap_drop_orphans_of(hs_colmap_database *database, int64_t image_id);
 
 /* ---- colmap_images.c */
 

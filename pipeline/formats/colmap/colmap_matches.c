@@ -148,11 +148,11 @@ static bool is_found(const hs_geometry *geometry) { return geometry != NULL && g
 
 /* Converts the matrices. False: a matrix is not finite. */
 static bool convert_matrices(const hs_colmap_matches *matches, bool exchanged, pair_entry *entry) {
-  const hs_geometry *const given[3] = {matches->fundamental, matches->essential, matches->homography};
+  const hs_geometry *const geometries[3] = {matches->fundamental, matches->essential, matches->homography};
   for (size_t i = 0; i < 3; i++) {
     double m[9];
-    if (!is_found(given[i])) continue;
-    memcpy(m, given[i]->matrix, sizeof m);
+    if (!is_found(geometries[i])) continue;
+    memcpy(m, geometries[i]->matrix, sizeof m);
     if (i == 0) shift_fundamental(m);
     if (i == 2) shift_homography(m);
     if (exchanged && i < 2) transpose(m);

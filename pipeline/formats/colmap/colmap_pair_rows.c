@@ -52,7 +52,7 @@ hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id) {
 }
 
 /* Finds whether any pair has an image with id image_id or higher. */
-static const char find_strays[] =
+static const char find_orphans[] =
     "SELECT EXISTS (SELECT 1 WHERE (EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries))"
     " AND (EXISTS (SELECT 1 FROM images WHERE"
     " EXISTS (SELECT 1 FROM matches WHERE pair_id >= images.image_id * 2147483647 + ?1"
@@ -64,14 +64,15 @@ static const char find_strays[] =
 
 /* Ids of removed images are reused if the sequence of the table was reset. Within a transaction new ids only grow, so
    one check suffices. */
-hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id) {
+hs_status colmap_drop_orphans_of(hs_colmap_database *database, int64_t image_id) {
   hs_status status = HS_OK;
-  if (database->strays == COLMAP_STRAYS_UNKNOWN) {
+  if (database->orphans == COLMAP_ORPHANS_UNKNOWN) {
     int64_t found = 0;
-    status = colmap_query(database, find_strays, image_id, &found, NULL);
-    if (status == HS_OK) database->strays = found != 0 ? COLMAP_STRAYS_SOME : COLMAP_STRAYS_NONE;
+    status = colmap_query(database, find_orphans, image_id, &found, NULL);
+    if (status == HS_OK) database->orphans = found != 0 ? COLMAP_ORPHANS_SOME : COLMAP_ORPHANS_NONE;
   }
-  return status == HS_OK && database->strays == COLMAP_STRAYS_SOME ? colmap_drop_pairs_of(database, image_id) : status;
+  return status == HS_OK && database->orphans == COLMAP_ORPHANS_SOME ? colmap_drop_pairs_of(database, image_id)
+                                                                     : status;
 }
 
 /* ---- single pairs */

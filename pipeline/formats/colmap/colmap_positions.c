@@ -26,18 +26,19 @@ static void put_unknown(uint8_t *bytes, int count) {
 /* Runs a statement. Its first parameters are position, coordinate system and image, its last two are unknown values. */
 static hs_status run_with_position(hs_colmap_database *database, const char *sql, uint32_t image_id,
                                    const hs_colmap_position *position) {
-  uint8_t place[COORDINATES * NUMBER_BYTES], covariance[COVARIANCES * NUMBER_BYTES], gravity[sizeof place];
+  uint8_t coordinates_blob[COORDINATES * NUMBER_BYTES], covariance[COVARIANCES * NUMBER_BYTES],
+      gravity[sizeof coordinates_blob];
   sqlite3_stmt *statement;
   for (int i = 0; i < COORDINATES; i++) {
     uint64_t bits;
     memcpy(&bits, &position->coordinates[i], sizeof bits);
-    bytes_put_u64(place + NUMBER_BYTES * i, bits);
+    bytes_put_u64(coordinates_blob + NUMBER_BYTES * i, bits);
   }
   put_unknown(covariance, COVARIANCES);
   put_unknown(gravity, COORDINATES);
   hs_status status = colmap_prepare(database, sql, &statement);
   if (status != HS_OK) return status;
-  int code = sqlite3_bind_blob(statement, 1, place, sizeof place, SQLITE_STATIC);
+  int code = sqlite3_bind_blob(statement, 1, coordinates_blob, sizeof coordinates_blob, SQLITE_STATIC);
   code |= sqlite3_bind_int(statement, 2, position->is_cartesian != 0 ? SYSTEM_CARTESIAN : SYSTEM_WGS84);
   code |= sqlite3_bind_int64(statement, 3, image_id);
   const int parameters = sqlite3_bind_parameter_count(statement);

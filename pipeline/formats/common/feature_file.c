@@ -199,7 +199,7 @@ hs_status source_fail(const feature_source *source, hs_status status, const char
 
 hs_status source_check_memory(const feature_source *source, uint64_t bytes) {
   char limit[MACHINE_MEMORY_LIMIT_TEXT_BYTES];
-  const uint64_t content = (uint64_t)source->size + (uint64_t)source->beside_size;
+  const uint64_t content = (uint64_t)source->size + (uint64_t)source->second_size;
   const uint64_t need = bytes <= UINT64_MAX - content ? bytes + content : UINT64_MAX;
   if (machine_memory_allows(source->max_memory_bytes, need)) return HS_OK;
   machine_memory_describe_limit(source->max_memory_bytes, limit);

@@ -17,9 +17,9 @@ typedef struct feature_source {
   const char *path; /* path for messages */
   const uint8_t *bytes;
   size_t size;
-  const char *beside_path; /* path of the second file, for formats with a beside_ending; otherwise null */
-  const uint8_t *beside_bytes;
-  size_t beside_size;
+  const char *second_path; /* path of the second file, for formats with a second_ending; otherwise null */
+  const uint8_t *second_bytes;
+  size_t second_size;
   const char *image_name; /* name of the wanted list, for a file that has several; or null */
   uint64_t max_features;
   uint64_t max_memory_bytes; /* 0: a share of this process's memory; UINT64_MAX: no limit */
@@ -32,7 +32,7 @@ typedef struct feature_source {
 typedef struct feature_target {
   const char *path; /* path for messages */
   FILE *stream;
-  FILE *beside_stream;   /* for formats with a beside_ending; otherwise null */
+  FILE *second_stream;   /* for formats with a second_ending; otherwise null */
   digest_state *written; /* null, or digest of the bytes of the streams, of the second file after the first */
   bool is_staged;        /* see atomic_file */
   const hs_features *features;

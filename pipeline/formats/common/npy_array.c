@@ -200,8 +200,8 @@ double npy_value(const npy_array *array, size_t row, size_t column) {
   const uint8_t *item = array->data + index * array->item_bytes;
   uint64_t bits = 0;
   for (size_t i = 0; i < array->item_bytes; i++) {
-    size_t place = array->big_endian ? array->item_bytes - 1 - i : i;
-    bits |= (uint64_t)item[i] << (8 * place);
+    size_t byte = array->big_endian ? array->item_bytes - 1 - i : i;
+    bits |= (uint64_t)item[i] << (8 * byte);
   }
   return npy_from_bits(array, bits);
 }

@@ -46,12 +46,12 @@ static size_t number_put_fixed(bool negative, uint64_t value, int decimals, char
   }
   char reversed[NUMBER_TEXT_BYTES];
   size_t count = 0;
-  int place = 0;
-  while (value != 0 || place <= decimals) {
-    if (place == decimals && decimals > 0) reversed[count++] = '.';
+  int digits = 0;
+  while (value != 0 || digits <= decimals) {
+    if (digits == decimals && decimals > 0) reversed[count++] = '.';
     reversed[count++] = (char)('0' + (int)(value % 10));
     value /= 10;
-    place++;
+    digits++;
   }
   size_t length = 0;
   if (negative) text[length++] = '-';

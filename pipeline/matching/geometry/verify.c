@@ -121,9 +121,9 @@ static void take_points(verification *v, const double *points_a, const double *p
     const double *const a = points_a + 2 * (size_t)i, *const b = points_b + 2 * (size_t)i;
     if (!coordinate_valid(a[0]) || !coordinate_valid(a[1]) || !coordinate_valid(b[0]) || !coordinate_valid(b[1]))
       continue;
-    const uint32_t place = random_below(random, kept + 1); /* inside-out shuffle */
-    v->source[kept] = v->source[place];
-    v->source[place] = i;
+    const uint32_t at = random_below(random, kept + 1); /* inside-out shuffle */
+    v->source[kept] = v->source[at];
+    v->source[at] = i;
     kept++;
   }
   for (uint32_t k = 0; k < kept; k++) {

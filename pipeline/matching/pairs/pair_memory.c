@@ -9,7 +9,7 @@
 #include "pipeline/base/memory.h"
 
 enum {
-  PLACES_BYTES = 2 * sizeof(match_place),
+  GUIDE_BYTES = 2 * sizeof(match_place),
   RESULT_BYTES = sizeof(hs_match_pair) + 1, /* bytes of a match and its inlier flag */
   BATCH_BYTES_MAX = 48 << 20
 };
@@ -52,13 +52,13 @@ static uint64_t worker_bytes(const hs_pairs *run, size_t most) {
   if (most >= MATCH_NONE) most = MATCH_NONE - 1; /* pairs of images with more features are refused */
   /* workers do the guided matching even if a device does the first matching */
   const bool matches = !run->engine || run->options.guided != 0;
-  const uint64_t matching = matches ? lone_match_bytes(&run->ops, type, most, most) : 0;
+  const uint64_t matching = matches ? match_one_thread_bytes(&run->ops, type, most, most) : 0;
   const uint64_t verifying = run->options.verify ? verify_scratch_bytes(most) : 0;
   if (matching == UINT64_MAX) return matching;
   /* results that a worker may add near the head when the memory for results is full, and its current result, which
      counts twice if a guided result may replace it */
   const uint64_t result = sizeof(pair_record) + (uint64_t)most * RESULT_BYTES;
-  return sizeof(pair_worker) + matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0) +
+  return sizeof(pair_worker) + matching + verifying + (run->options.guided ? (uint64_t)most * GUIDE_BYTES : 0) +
          (LOOKAHEAD_A_WORKER + 2) * result;
 }
 

@@ -92,7 +92,7 @@ typedef struct pair_record {
 typedef struct pair_worker {
   hs_pairs *run;
   pthread_t thread;
-  lone_matcher matcher;
+  one_thread_matcher matcher;
   verify_scratch scratch;
 } pair_worker;
 
@@ -122,7 +122,7 @@ struct hs_pairs {
   bool is_ending;
   hs_status failure; /* failure that ended the run; else HS_OK */
   char message[PAIR_MESSAGE_BYTES];
-  bool has_told_failure; /* hs_pairs_next has returned the failure, so it returns no further results */
+  bool has_reported_failure; /* hs_pairs_next has returned the failure, so it returns no further results */
 
   pair_image *images;
   uint64_t readings;
@@ -135,8 +135,8 @@ struct hs_pairs {
   uint64_t held_bytes;   /* bytes of records that have not been returned: finished, or waiting for verification */
   uint64_t record_bytes; /* bytes of all record_count records so far, for their average size */
   size_t record_count;
-  size_t lookahead;   /* number of pairs from the head on that are processed even if results exceed held_budget */
-  pair_record *given; /* record that was returned to the caller; valid until its next call */
+  size_t lookahead;      /* number of pairs from the head on that are processed even if results exceed held_budget */
+  pair_record *returned; /* record that was returned to the caller; valid until its next call */
   pair_record *matched, *last_matched; /* list of records waiting for verification, oldest first */
   size_t matched_count;
 

@@ -92,7 +92,7 @@ static size_t horizon(const hs_pairs *run) {
 }
 
 /* Frees images outside the phase until the images of the phase fit. No pair is active. */
-static void make_room(hs_pairs *run) {
+static void free_images(hs_pairs *run) {
   uint64_t used[PAIR_SPACES] = {0};
   for (int kept = 1; kept >= 0; kept--)
     for (uint32_t i = 0; i < run->collection.image_count; i++) {
@@ -121,7 +121,7 @@ static void plan(hs_pairs *run, bool in_order) {
                                       .in_order = in_order};
   run->next = 0;
   pair_phase_plan(&request, &run->phase);
-  make_room(run);
+  free_images(run);
 }
 
 static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }

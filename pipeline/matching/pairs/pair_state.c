@@ -53,7 +53,7 @@ pair_record *pair_run_take_matched(hs_pairs *run) {
 
 /* True if the pair may be processed now. Results wait for earlier ones; if their memory is full, only pairs near the
    head are processed. */
-static bool has_room(const hs_pairs *run, size_t index) {
+static bool fits(const hs_pairs *run, size_t index) {
   return run->held_bytes <= run->held_budget || index < run->head + run->lookahead;
 }
 
@@ -62,13 +62,13 @@ bool pair_run_may_take(const hs_pairs *run) {
   const size_t index = run->phase.pairs[run->next];
   const hs_image_pair *pair = &run->pairs[index];
   return run->images[pair->first].state != PAIR_IMAGE_ABSENT && run->images[pair->second].state != PAIR_IMAGE_ABSENT &&
-         has_room(run, index);
+         fits(run, index);
 }
 
 bool pair_run_phase_over(const hs_pairs *run) {
   if (run->active > 0) return false;
   if (run->next == run->phase.count) return true;
-  return !has_room(run, run->phase.pairs[run->next]) && !run->records[run->head];
+  return !fits(run, run->phase.pairs[run->next]) && !run->records[run->head];
 }
 
 void pair_run_finish(hs_pairs *run, size_t index, pair_record *record) {

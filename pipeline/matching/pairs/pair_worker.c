@@ -16,7 +16,7 @@ typedef struct pair_job {
 } pair_job;
 
 /* Makes a record of the matches that the tests keep. */
-static pair_record *collect(const pair_job *job, const match_request *r, const lone_nearest *found) {
+static pair_record *collect(const pair_job *job, const match_request *r, const one_thread_nearest *found) {
   const hs_pairs *run = job->worker->run;
   size_t count = 0;
   for (uint32_t i = 0; i < r->first.count; i++) count += match_keeps(&r->limits, found->forward, found->backward, i);
@@ -33,11 +33,11 @@ static pair_record *collect(const pair_job *job, const match_request *r, const l
 
 /* Matches a pair. Null: job->status has the reason. */
 static pair_record *match(pair_job *job, const hs_match_options *options) {
-  lone_nearest found;
+  one_thread_nearest found;
   match_request request;
   job->status = match_check_alone(job->first->features, job->second->features, options, &request, job->message,
                                   sizeof job->message);
-  if (job->status == HS_OK) job->status = lone_match_run(&job->worker->matcher, &request, job->first->number, &found);
+  if (job->status == HS_OK) job->status = match_one_thread(&job->worker->matcher, &request, job->first->number, &found);
   if (job->status != HS_OK) return NULL;
   pair_record *record = collect(job, &request, &found);
   if (!record) job->status = HS_ERR_MEMORY;

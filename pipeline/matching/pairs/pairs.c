@@ -110,7 +110,7 @@ static bool make_lists(hs_pairs *run) {
 
 static void free_lists(hs_pairs *run) {
   for (size_t i = 0; run->records && i < run->count; i++) pair_record_free(run, run->records[i]);
-  pair_record_free(run, run->given);
+  pair_record_free(run, run->returned);
   for (uint32_t i = 0; run->images && i < run->collection.image_count; i++) pair_image_forget(run, i);
   hs_memory_release(run->allocator, run->images);
   hs_memory_release(run->allocator, run->phase.marks);
@@ -183,7 +183,7 @@ static void stop_threads(hs_pairs *run) {
   run->has_scheduler = false;
   for (int32_t i = 0; i < run->worker_count; i++) {
     pthread_join(run->workers[i].thread, NULL);
-    lone_match_free(&run->workers[i].matcher);
+    match_one_thread_free(&run->workers[i].matcher);
     verify_scratch_release(&run->workers[i].scratch);
   }
   run->worker_count = 0;
@@ -313,10 +313,10 @@ static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
 
 /* Returns the head's record to the caller. The caller holds the lock. */
 static void give(hs_pairs *run) {
-  run->given = run->records[run->head];
+  run->returned = run->records[run->head];
   run->records[run->head] = NULL;
   const bool was_full = run->held_bytes > run->held_budget;
-  run->held_bytes -= run->given->bytes;
+  run->held_bytes -= run->returned->bytes;
   run->head++;
   if (was_full) {
     pair_run_wake(run);
@@ -330,20 +330,20 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
   if (!run || !result) return HS_ERR_ARGUMENT;
   if (run->process != getpid()) return HS_ERR_ARGUMENT;
   pthread_mutex_lock(&run->lock);
-  pair_record_free(run, run->given);
-  run->given = NULL;
+  pair_record_free(run, run->returned);
+  run->returned = NULL;
   wait_for_head(run, wait_ms);
   hs_status status = HS_OK;
-  if (!run->has_told_failure && run->head < run->count && run->records[run->head]) {
+  if (!run->has_reported_failure && run->head < run->count && run->records[run->head]) {
     give(run);
-    *result = &run->given->result;
+    *result = &run->returned->result;
   } else if (run->failure != HS_OK) {
     status = run->failure;
   } else if (!run->context && run->head < run->count) {
     hs_message_set(run->message, sizeof run->message, "the context was destroyed");
     status = run->failure = HS_ERR_ARGUMENT;
   }
-  run->has_told_failure = status != HS_OK;
+  run->has_reported_failure = status != HS_OK;
   pthread_mutex_unlock(&run->lock);
   return status;
 }

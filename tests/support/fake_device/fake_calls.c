@@ -10,7 +10,7 @@
 #include "tests/support/fake_device/fake_device.h"
 
 /* On the calling thread. */
-static prim_place here(void) { return (prim_place){NULL, cpu_choose_prims()}; }
+static prim_backend here(void) { return (prim_backend){NULL, cpu_choose_prims()}; }
 
 /* ------------------------------------------------------------------ matching */
 
