@@ -55,7 +55,7 @@ static void check_pairs(char *path) {
   const pair_source source = {.set = &set, .images = &images};
   bool seen[4][4] = {{false}};
   pair_list pairs = {0};
-  set.values[OPTION_PAIRS] = (option_value){.given = true, .text = path};
+  set.values[OPTION_PAIRS] = (option_value){.is_set = true, .text = path};
   if (pair_list_make(&source, &pairs) == CLI_DONE) {
     for (size_t i = 0; i < pairs.count; i++) {
       const hs_image_pair p = pairs.each[i];

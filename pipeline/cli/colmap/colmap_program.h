@@ -63,7 +63,7 @@ colmap_effect colmap_effect_of(colmap_option_id id, colmap_command command);
 
 typedef struct colmap_value {
   bool is_set; /* on the command line or in the project file */
-  char *text; /* "" if not given and without default */
+  char *text;  /* "" if not given and without default */
   bool flag;
   int64_t integer;
   double number;
