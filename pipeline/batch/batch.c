@@ -303,15 +303,6 @@ hs_status hs_batch_open(hs_batch **opened, const hs_batch_options *options, char
 
 /* ---- adding */
 
-static const hs_image *copy_view(unsigned char **memory, const hs_image *image) {
-  if (!image) return NULL;
-  hs_image *copy = (hs_image *)(void *)*memory;
-  *copy = *image;
-  copy->memory = NULL; /* the memory still belongs to the caller */
-  *memory += sizeof *copy;
-  return copy;
-}
-
 static const char *copy_text(unsigned char **memory, const char *text) {
   char *copy = (char *)*memory;
   const size_t bytes = strlen(text) + 1;
@@ -320,18 +311,34 @@ static const char *copy_text(unsigned char **memory, const char *text) {
   return copy;
 }
 
+/* Returns whether a batch takes the source. */
+static bool is_source(const hs_source *s) {
+  const void *const needed = s->kind == HS_SOURCE_FILE      ? (const void *)s->path
+                             : s->kind == HS_SOURCE_ENCODED ? s->bytes
+                             : s->kind == HS_SOURCE_PIXELS  ? s->image.data
+                                                            : NULL;
+  return needed && RESERVED_IS_CLEAR(s->reserved);
+}
+
 /* Copies a caller's image struct, but not its pixels and bytes. False: out of memory. */
 static bool copy_input(hs_batch *batch, const hs_batch_image *image, batch_input *input) {
-  const char *name = image->name ? image->name : "";
-  const size_t views = (size_t)(image->image != NULL) + (size_t)(image->mask != NULL);
-  const size_t texts = (image->path ? strlen(image->path) + 1 : 0) + strlen(name) + 1;
-  unsigned char *memory = buffer_pool_plain_alloc(&batch->pool, views * sizeof(hs_image) + texts);
-  *input = (batch_input){.block = memory, .bytes = image->bytes, .byte_count = image->byte_count, .user = image->user};
+  const hs_source *source = &image->source;
+  const char *path = source->kind == HS_SOURCE_FILE ? source->path : NULL, *name = image->name ? image->name : "";
+  const size_t views = source->mask ? sizeof *source->mask : 0,
+               texts = (path ? strlen(path) + 1 : 0) + strlen(name) + 1;
+  unsigned char *memory = buffer_pool_plain_alloc(&batch->pool, views + texts);
+  *input = (batch_input){.block = memory, .source = *source, .user = image->user};
   if (!memory) return false;
-  input->image = copy_view(&memory, image->image);
-  input->mask = copy_view(&memory, image->mask);
-  if (image->path) input->path = copy_text(&memory, image->path);
-  input->name = image->path && !image->name ? input->path : copy_text(&memory, name);
+  input->source.load = NULL;
+  input->source.image.memory = NULL; /* the memory still belongs to the caller */
+  if (source->mask) {
+    hs_image *mask = memcpy(memory, source->mask, sizeof *mask);
+    mask->memory = NULL;
+    input->source.mask = mask;
+    memory += sizeof *mask;
+  }
+  if (path) input->source.path = copy_text(&memory, path);
+  input->name = path && !image->name ? input->source.path : copy_text(&memory, name);
   return true;
 }
 
@@ -380,8 +387,8 @@ static hs_status start_once(hs_batch *batch) {
 hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   batch_input input;
-  if (!batch || !image || (image->path != NULL) + (image->bytes != NULL) + (image->image != NULL) != 1 ||
-      !RESERVED_IS_CLEAR(image->reserved) || batch->process != getpid())
+  if (!batch || !image || !is_source(&image->source) || !RESERVED_IS_CLEAR(image->reserved) ||
+      batch->process != getpid())
     return HS_ERR_ARGUMENT;
   if (!copy_input(batch, image, &input)) return HS_ERR_MEMORY;
   hs_status status = start_once(batch);

@@ -31,18 +31,16 @@ static bool take_next(batch_thread *thread, batch_slot *slot) {
 }
 
 static hs_status load_input(const batch_slot *slot, const hs_load_options *load, hs_source *loaded) {
-  const batch_input *input = &slot->input;
-  hs_source source = input->path    ? hs_source_file(input->path)
-                     : input->bytes ? hs_source_encoded(input->bytes, input->byte_count)
-                                    : hs_source_pixels(input->image);
+  hs_source source = slot->input.source;
   source.load = load;
+  source.mask = NULL; /* find_mask fits it to the loaded image */
   return hs_load_source(&source, loaded);
 }
 
 static hs_status find_mask(hs_batch *batch, batch_slot *slot) {
   const hs_batch_options *o = &batch->options;
-  if (slot->input.mask) {
-    const hs_status status = source_fit_mask(&slot->source.image, slot->input.mask, &batch->pixels, &slot->mask);
+  if (slot->input.source.mask) {
+    const hs_status status = source_fit_mask(&slot->source.image, slot->input.source.mask, &batch->pixels, &slot->mask);
     if (status != HS_OK) return status;
   }
   if (!o->mask) return HS_OK;
@@ -61,7 +59,7 @@ static void read_image(hs_batch *batch, batch_slot *slot) {
   load.notes = &slot->notes;
   load.message = slot->message;
   load.message_bytes = sizeof slot->message;
-  if (slot->input.mask) load.keep_encoded = 0; /* a mask is in host memory, so the picture must be too */
+  if (slot->input.source.mask) load.keep_encoded = 0; /* a mask is in host memory, so the picture must be too */
   result->status = load_input(slot, &load, &slot->source);
   const hs_image *image = &slot->source.image;
   result->width = image->original_width ? image->original_width : image->width;

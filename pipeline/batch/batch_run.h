@@ -34,11 +34,8 @@ enum {
 /* An image that was added. Views and texts are copied into one block of memory. */
 typedef struct batch_input {
   void *block;
-  const char *path; /* null: bytes or image are set instead */
+  hs_source source; /* pixels, a file or its bytes; the mask is a copy in block, load is null */
   const char *name;
-  const void *bytes;
-  size_t byte_count;
-  const hs_image *image, *mask; /* views of the user's pixels; null: none */
   void *user;
 } batch_input;
 

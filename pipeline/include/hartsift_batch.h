@@ -27,18 +27,15 @@ extern "C" {
 
 struct hs_options; /* defined in hartsift.h */
 
-/* One image to add: a path, or bytes, or an image. Start with {0}. */
+/* One image to add. Start with {0}. */
 typedef struct hs_batch_image {
-  const char *path;  /* path of a file, or "@scene...", as for hs_load_image; copied */
-  const void *bytes; /* file in memory: the caller's, unchanged until hs_batch_next has returned the result */
-  size_t byte_count; /* size of bytes */
-  /* pixels of the caller; the struct is copied, but the pixels must stay valid until hs_batch_next has returned the
-     result */
-  const hs_image *image;
-  const hs_image *mask; /* mask as in hs_source; valid as long as image; null: none */
-  const char *name;     /* name in the result; copied; null: the path, or "" without one */
-  void *user;           /* the caller's, copied to the result */
-  int32_t reserved[8];  /* 0 */
+  /* pixels, a file (also "@scene..."), or a file's bytes. The struct, the path and the structs of image and mask are
+     copied; bytes and pixels stay the caller's, unchanged until hs_batch_next has returned the result. load is ignored:
+     hs_batch_options has it for all images */
+  hs_source source;
+  const char *name;    /* name in the result; copied; null: the path, else "" */
+  void *user;          /* returned in the result */
+  int32_t reserved[8]; /* 0 */
 } hs_batch_image;
 
 /* Result of one image. Valid until hs_batch_release. */
@@ -112,9 +109,10 @@ typedef struct hs_batch hs_batch;
    hs_create. */
 HS_API hs_status hs_batch_open(hs_batch **batch, const hs_batch_options *options, char *message, size_t message_bytes);
 
-/* Adds an image and returns at once. The first call starts the threads. Statuses: HS_ERR_ARGUMENT (null; not exactly
-   one of path, bytes and image; after hs_batch_end), HS_ERR_CANCELLED (after hs_batch_stop), HS_ERR_MEMORY,
-   HS_ERR_THREAD (not all threads could be started; the batch is stopped). After a failure nothing was added. */
+/* Adds an image and returns at once. The first call starts the threads. Statuses: HS_ERR_ARGUMENT (null; a source of
+   another kind, or without the field of its kind; after hs_batch_end), HS_ERR_CANCELLED (after hs_batch_stop),
+   HS_ERR_MEMORY, HS_ERR_THREAD (not all threads could be started; the batch is stopped). After a failure nothing was
+   added. */
 HS_API hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image);
 
 /* Ends the input: hs_batch_next returns null once the results of all added images have been returned. HS_ERR_ARGUMENT:

@@ -20,7 +20,7 @@ from ._images import warn_of_damage
 from ._library import library
 from ._options import HsOptions, OptionsSet, make_options, name_of
 from ._samples import ValueRange, checked_range
-from ._structures import HsExif, HsImage, HsLoadNotes, HsLoadOptions
+from ._structures import HsExif, HsLoadNotes, HsLoadOptions, HsSource
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,11 +36,7 @@ class HsBatchImage(ctypes.Structure):
     """hs_batch_image"""
 
     _fields_ = [
-        ("path", c_char_p),
-        ("bytes", c_char_p),
-        ("byte_count", c_size_t),
-        ("image", POINTER(HsImage)),
-        ("mask", POINTER(HsImage)),
+        ("source", HsSource),
         ("name", c_char_p),
         ("user", c_void_p),
         ("reserved", c_int32 * 8),
@@ -450,21 +446,23 @@ def _host_picture(picture: Picture) -> Picture:
 
 def _batch_image(image: ImageLike, mask: Any, name: Optional[str]) -> Tuple[HsBatchImage, Tuple[Any, ...]]:
     """The library's form of an image, and objects that must stay alive until its result."""
-    given = HsBatchImage(name=None if name is None else path_bytes(name))
+    added = HsBatchImage(name=None if name is None else path_bytes(name))
+    source = added.source
     masking = None if mask is None else _host_picture(picture_of_mask(mask))
     if masking is not None:
-        given.mask = ctypes.pointer(masking.view)
+        source.mask = ctypes.pointer(masking.view)
     if not is_file_source(image):
         picture = _host_picture(picture_of_array(image))
-        given.image = ctypes.pointer(picture.view)
-        return given, (picture, masking)
+        source.kind, source.image = _library.HS_SOURCE_PIXELS, picture.view
+        return added, (picture, masking)
     content = content_of(image)
     if content is not None:
         content = bytes(content)
-        given.bytes, given.byte_count = content, len(content)
-        return given, (content, masking)
+        source.kind, source.size = _library.HS_SOURCE_ENCODED, len(content)
+        source.bytes = ctypes.cast(c_char_p(content), c_void_p)
+        return added, (content, masking)
     path = path_bytes(cast("Union[str, os.PathLike[str]]", image))
     if path == b"-":  # for the library "-" would be standard input, but here it is a file's name
-        path, given.name = b"./-", given.name or b"-"
-    given.path = path
-    return given, (masking,)
+        path, added.name = b"./-", added.name or b"-"
+    source.kind, source.path = _library.HS_SOURCE_FILE, path
+    return added, (masking,)

@@ -326,7 +326,9 @@ static void test_masks_of_a_batch(void **state) {
   assert_int_equal(hs_extract_file(c, "@scene:200x200:4", &load, &mask, &single), HS_OK);
   assert_true(single.count > 0);
   assert_int_equal(hs_batch_open(&batch, &options, NULL, 0), HS_OK);
-  assert_int_equal(hs_batch_add(batch, &(hs_batch_image){.path = "@scene:200x200:4", .mask = &mask}), HS_OK);
+  hs_batch_image added = {.source = hs_source_file("@scene:200x200:4")};
+  added.source.mask = &mask;
+  assert_int_equal(hs_batch_add(batch, &added), HS_OK);
   assert_int_equal(hs_batch_end(batch), HS_OK);
   assert_int_equal(hs_batch_next(batch, -1, &result), HS_OK);
   assert_string_equal(result->message, "");

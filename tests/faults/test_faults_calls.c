@@ -122,7 +122,9 @@ static hs_status find_images(uint64_t *result) {
 static hs_status run_batch(uint64_t *result) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const hs_options *const devices[] = {&o};
-  const hs_batch_image images[] = {{.path = picture_path}, {.image = &scenes[0]}, {.image = &scenes[1]}};
+  const hs_batch_image images[] = {{.source = hs_source_file(picture_path)},
+                                   {.source = hs_source_pixels(&scenes[0])},
+                                   {.source = hs_source_pixels(&scenes[1])}};
   hs_batch_options b;
   hs_batch *batch = NULL;
   const hs_batch_result *r = NULL;

@@ -8,7 +8,7 @@
 #include "pipeline/include/hartsift.h"
 #include "tests/fuzz/input_bytes.h"
 
-enum { FUZZ_MAX_PIXELS = 1 << 14, FUZZ_IMAGES = 3 };
+enum { FUZZ_MAX_PIXELS = 1 << 16, FUZZ_IMAGES = 3 };
 
 /* Outcome of one way to the features of the file. */
 typedef struct outcome {
@@ -99,7 +99,7 @@ static void check_batch(const hs_options *options, input_bytes *choices, const h
   o.load = file->load;
   const size_t stop_after = 1 + input_below(choices, FUZZ_IMAGES);
   if (hs_batch_open(&batch, &o, NULL, 0) != HS_OK) return; /* out of memory or threads */
-  const hs_batch_image image = {.bytes = file->bytes, .byte_count = file->size};
+  const hs_batch_image image = {.source = *file};
   bool added = true;
   for (int i = 0; i < FUZZ_IMAGES && added; i++) added = hs_batch_add(batch, &image) == HS_OK;
   if (added && hs_batch_end(batch) == HS_OK) check_results(batch, o.in_order != 0, stop_after, expected);

@@ -212,7 +212,7 @@ static void *tally_taker(void *argument) {
 
 static void tally_add(tally *t) {
   for (size_t i = 0; i < t->count; i++) {
-    const hs_batch_image image = {.path = t->names[i], .user = &t->names[i]};
+    const hs_batch_image image = {.source = hs_source_file(t->names[i]), .user = &t->names[i]};
     assert_int_equal(hs_batch_add(t->batch, &image), HS_OK);
   }
   assert_int_equal(hs_batch_end(t->batch), HS_OK);
@@ -390,9 +390,9 @@ static void test_no_images(void **state) {
   assert_int_equal(hs_batch_end(t.batch), HS_OK);
   assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
   assert_null(result);
-  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]}), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.source = hs_source_file(t.names[0])}), HS_ERR_ARGUMENT);
   hs_batch_stop(t.batch);
-  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]}), HS_ERR_CANCELLED);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.source = hs_source_file(t.names[0])}), HS_ERR_CANCELLED);
   hs_batch_destroy(t.batch);
   hs_batch_destroy(NULL);
   /* A batch that is created and destroyed without images. */
@@ -451,16 +451,19 @@ static void test_pixels_bytes_and_features_kept(void **state) {
   tally_init(&t, &device, 1);
   t.options.wanted = NULL;
   t.options.in_order = 1;
-  const hs_batch_image images[] = {
-      {.image = &loaded, .user = &t, .name = "pixels"},
-      {.bytes = file, .byte_count = sizeof file, .mask = &mask},
-      {.bytes = file, .byte_count = 5, .name = "torn"},
-      {.bytes = file, .byte_count = sizeof file},
+  hs_batch_image images[] = {
+      {.source = hs_source_pixels(&loaded), .user = &t, .name = "pixels"},
+      {.source = hs_source_encoded(file, sizeof file)},
+      {.source = hs_source_encoded(file, 5), .name = "torn"},
+      {.source = hs_source_encoded(file, sizeof file)},
   };
+  images[1].source.mask = &mask;
   assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
   for (int i = 0; i < 4; i++) assert_int_equal(hs_batch_add(t.batch, &images[i]), HS_OK);
   assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){0}), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = "x", .bytes = file}), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.source = hs_source_encoded(NULL, 1)}), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.source = hs_source_rows(9, 9, HS_U8, NULL)}),
+                   HS_ERR_ARGUMENT);
   for (int i = 0, found = 0; i < 4; i++) {
     const hs_batch_result *result;
     assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
@@ -564,12 +567,12 @@ static void test_threads_that_cannot_start(void **state) {
   assert_int_equal(pthread_getattr_default_np(&huge), 0);
   assert_int_equal(pthread_attr_setstacksize(&huge, SIZE_MAX / 8), 0);
   assert_int_equal(pthread_setattr_default_np(&huge), 0);
-  const hs_status status = hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]});
+  const hs_status status = hs_batch_add(t.batch, &(hs_batch_image){.source = hs_source_file(t.names[0])});
   assert_int_equal(pthread_setattr_default_np(&before), 0);
   assert_int_equal(status, HS_ERR_THREAD);
   assert_int_equal(hs_batch_get_progress(t.batch, &progress), HS_OK);
   assert_int_equal(progress.added, 0);
-  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]}), HS_ERR_CANCELLED);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.source = hs_source_file(t.names[0])}), HS_ERR_CANCELLED);
   assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
   assert_null(result);
   hs_batch_destroy(t.batch);
@@ -640,7 +643,7 @@ static void test_every_failing_allocation(void **state) {
     hs_status status = hs_batch_open(&t.batch, &t.options, message, sizeof message);
     if (status == HS_OK) {
       for (int i = 0; i < FEW; i++) {
-        const hs_batch_image image = {.path = t.names[i], .user = &t.names[i]};
+        const hs_batch_image image = {.source = hs_source_file(t.names[i]), .user = &t.names[i]};
         status = hs_batch_add(t.batch, &image);
         assert_true(status == HS_OK || status == HS_ERR_MEMORY);
         if (status != HS_OK) status = hs_batch_add(t.batch, &image);

@@ -357,7 +357,7 @@ hs_status batch_images_add(batch_job *job) {
   hs_status status = hs_batch_get_progress(job->run, &progress);
   while (status == HS_OK && job->added < job->count && progress.added - progress.begun < WAITING_MAX) {
     const char *path = job->list.images[position_in_list(job, job->added)].path;
-    status = hs_batch_add(job->run, &(hs_batch_image){.path = path});
+    status = hs_batch_add(job->run, &(hs_batch_image){.source = hs_source_file(path)});
     job->added += status == HS_OK;
     progress.added++;
   }

@@ -274,7 +274,7 @@ static cli_exit start_batch(extract_job *job) {
   if (message[0] != '\0') cli_error(COMMAND_TOP, "%s", message);
   for (size_t i = 0; i < job->wanted_count && status == HS_OK; i++) {
     char *path = colmap_image_file(&job->images, job->wanted[i]);
-    status = path ? hs_batch_add(job->run, &(hs_batch_image){.path = path}) : HS_ERR_MEMORY;
+    status = path ? hs_batch_add(job->run, &(hs_batch_image){.source = hs_source_file(path)}) : HS_ERR_MEMORY;
     free(path);
   }
   if (status == HS_OK) status = hs_batch_end(job->run);
