@@ -5,9 +5,11 @@ usage: check_examples.py FOLDER_OF_PROGRAMS [FOLDER_OF_SCRIPTS]
 With a folder of Python scripts, runs the scripts instead of the programs of the same names, with this Python; they must
 also print the same output.
 """
+import contextlib
 import importlib.util
 import pathlib
 import random
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -50,6 +52,26 @@ def write_zoomed(path, canvas, x, y, width, height, zoom):
     return str(path)
 
 
+def run_script(script, arguments):
+    """Runs a script as a program, in this process, which has its packages loaded."""
+    out, errors = (tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2))  # of which one asks for the descriptor
+    status, before, sys.argv = 0, sys.argv, [str(script), *map(str, arguments)]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        except SystemExit as end:
+            status = end.code or 0
+        finally:
+            sys.argv = before
+    printed = []
+    for file in (out, errors):
+        with file:
+            file.flush()
+            file.buffer.seek(0)
+            printed.append(file.buffer.read())
+    return subprocess.CompletedProcess(script, status, *printed)
+
+
 class Programs:
     """Examples by name: compiled programs, or scripts."""
 
@@ -57,6 +79,8 @@ class Programs:
         self.folder, self.scripts = pathlib.Path(folder), scripts and pathlib.Path(scripts)
 
     def start(self, name, *arguments, **streams):
+        if self.scripts and not streams:
+            return run_script(self.scripts / f"{name}.py", arguments)
         command = [sys.executable, "-B", self.scripts / f"{name}.py"] if self.scripts else [self.folder / name]
         return subprocess.run([*command, *arguments], check=False, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams})
 
