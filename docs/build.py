@@ -1,13 +1,14 @@
 """Builds the site: tutorials, guide, reference of C and Python, measurements.
 
-usage: build.py [--out FOLDER] [--library libhartsift.so] [--no-install]
+usage: build.py [--out FOLDER] [--library libhartsift.so] [--jobs N] [--no-install]
        or: cmake --build --preset cpu --target site
 
 The pages are FOLDER/html/index.html and below; FOLDER is build/site where none is named. Documents of the tree are
 included with links converted to pages.
 Tutorials run with the library of the build (default: build/cpu or build/default), and their pictures are those that they draw.
 References come from the headers' comments and the package's docstrings. Warnings of Doxygen or Sphinx, which reports broken links
-and anchors, are errors, and so is a public name that the references lack. Needs Doxygen. Packages of site_requirements.txt that this Python lacks are installed in a virtual environment in FOLDER.
+and anchors, are errors, and so is a public name that the references lack. Needs Doxygen. Packages of site_requirements.txt that
+this Python lacks are installed in a virtual environment in FOLDER.
 With --no-install nothing is fetched; the exit status is 77 if something is missing.
 """
 import argparse
@@ -192,6 +193,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "site")
     parser.add_argument("--library", type=pathlib.Path)
+    parser.add_argument("--jobs", default="auto", help="processes; one takes a seventh less processor time than two")
     parser.add_argument("--no-install", action="store_true")
     given = parser.parse_args()
     out = given.out.resolve()
@@ -216,7 +218,7 @@ def main():
     for header in sorted(INCLUDE.glob("*.h*")):
         site.write(f"reference/{header.name}.rst", c_reference.page(header))
     plots.draw(ROOT / "bench" / "results", site.source / "plots")
-    command = [sys.executable, "-m", "sphinx", "-b", "html", "-j", "auto", "-W", "--keep-going", "-q", "-d", out / "doctrees", site.source,
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-j", given.jobs, "-W", "--keep-going", "-q", "-d", out / "doctrees", site.source,
                out / "html"]
     if subprocess.run(command, check=False).returncode:
         sys.exit("Sphinx complains (above)")

@@ -126,12 +126,5 @@ def improve(app, what, name, documented, options, lines):
                           if is_public(m[1]) else m[0], line)
 
 
-def limit_sidebar(app, page, template, context, doctree):
-    """Furo copies the tree of all sections for each page, and shows two levels of pages of it: a fifth of the time."""
-    tree = context["toctree"]
-    context["toctree"] = lambda **options: tree(**{**options, "maxdepth": 2})
-
-
 def setup(app):
     app.connect("autodoc-process-docstring", improve)
-    app.connect("html-page-context", limit_sidebar, priority=400)  # before furo's
