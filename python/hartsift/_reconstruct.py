@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _STATE = "reconstruct.json"
-_OWN = ("database.db", "frames", "report.html", "sparse", "sparse_pc.ply", "transforms.json", "undistorted")
 # Parts of the whole for the bar, about as on a CPU.
 _PARTS = {"frames": 0.1, "features": 0.3, "pairs": 0.25, "mapper": 0.3, "files": 0.05}
 _BAR = 24
@@ -322,7 +321,7 @@ class _Work:
     def map(self) -> str:
         """Poses; kept if they were made of the same matches. Returns what they were made of."""
         given = self.settings
-        made_of = f"{steps.digest_of(self.database)} {given['mapper']} {steps.pycolmap_module().__version__}"
+        made_of = f"{steps.digest_of(self.database, self.names)} {given['mapper']} {steps.pycolmap_module().__version__}"
         with self.progress.step("mapper"):
             if self.state.get("mapped") != made_of or not (self.folder / "sparse" / "0" / "images.bin").exists():
                 options = steps.MapperOptions(self.names, given["mapper"], given["threads"], bool(given["camera_params"]))
@@ -370,6 +369,8 @@ class _Work:
             observations / max(len(model.points), 1), model.reprojection_error, tuple(self.rules), self.state["mapper"],
             self.cameras, self.progress.seconds)
         missing = sorted(set(self.names) - {one.name for one in model.photographs})
+        if missing:
+            self.progress.say(f"{len(missing)} images have no pose, such as {missing[0]}; report.html names all")
         title = os.path.basename(self.photos.rstrip("/")) or self.photos
         files.write_report(self.folder / "report.html", title, model, _table(result), missing, links)
         return result

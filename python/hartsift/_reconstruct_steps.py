@@ -153,9 +153,9 @@ def names_in(database: pathlib.Path) -> List[str]:
         return [name for (name,) in connection.execute("SELECT name FROM images ORDER BY image_id")]
 
 
-def digest_of(database: pathlib.Path) -> str:
-    """A digest of all that a mapper reads, whatever the order of rows in the file."""
-    digest = hashlib.sha256()
+def digest_of(database: pathlib.Path, names: Sequence[str]) -> str:
+    """A digest of all that a mapper of these images reads, whatever the order of rows in the file."""
+    digest = hashlib.sha256(b"".join(os.fsencode(name) + b"\0" for name in names))
     queries = ("SELECT image_id, name, camera_id FROM images ORDER BY image_id",
                "SELECT camera_id, model, width, height, params, prior_focal_length FROM cameras ORDER BY camera_id",
                "SELECT image_id, rows, data FROM keypoints ORDER BY image_id",

@@ -167,6 +167,7 @@ def test_cameras(tmp_path, image, rule, groups):
         for name, features, focal in (("a/1", large, 300), ("a/2", large, 400), ("b/1", large, 400), ("b/2", large, 0),
                                       ("b/3", large, 0), ("b/4", small, 0)):
             database.add_image(f"{name}.jpg", features, focal_length=focal)
+    assert steps.digest_of(tmp_path / "a.db", ["a/1.jpg"]) != steps.digest_of(tmp_path / "a.db", ["a/1.jpg", "a/2.jpg"])
     for _ in range(2):  # the second time nothing is left to do
         assert steps.share_cameras(tmp_path / "a.db", rule) == len(groups)
         with sqlite3.connect(tmp_path / "a.db") as connection:
@@ -296,6 +297,7 @@ def test_poses_of_a_courtyard(tmp_path, photographs):
     again = hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
     assert again == found
     before = (out / "sparse" / "0" / "points3D.bin").stat().st_mtime_ns
+    assert "no pose" not in said.getvalue()
     hartsift.reconstruct(photographs, out, progress=said, tracks=50, mapper="incremental", device="cpu")
     assert "tracks was 2000, is 50: the mapper is done again" in said.getvalue()
     assert (out / "sparse" / "0" / "points3D.bin").stat().st_mtime_ns != before
