@@ -148,6 +148,13 @@ class _Progress:
             self._stream.write(("\r\x1b[K" if self._is_terminal else "") + printable(text) + "\n")
             self._stream.flush()
 
+    def complain(self, text: str) -> None:
+        """Prints a line about something that failed, also of a quiet program."""
+        if self._stream is None and self._is_program:
+            print(printable(text), file=sys.stderr)
+        else:
+            self.say(text)
+
     def end(self) -> None:
         """Removes the bar."""
         if self._is_terminal and self._stream is not None:
@@ -249,7 +256,7 @@ class _Work:
                 self.progress.say(f"frames: {count}, the sharpest of each {1 / rate:.3g} s")
         paths, unreadable, passed_over = find_image_paths(str(self.images), self.settings["masks"])
         for message in unreadable:
-            self.progress.say(message)
+            self.progress.complain(message)
         self.names = sorted((os.path.relpath(path, self.images) for path in paths), key=os.fsencode)
         for name in self.names:
             if not name.isascii() and printable(name) != name:
@@ -274,7 +281,7 @@ class _Work:
         with self.progress.step("features"):
             total = len(self.names)
             arguments += self._shared_options()
-            steps.run_command(arguments, self.lock, self.progress.say, lambda done: self.progress.show(done, total))
+            steps.run_command(arguments, self.lock, self.progress.complain, lambda done: self.progress.show(done, total))
             self.cameras = steps.share_cameras(self.database, given["camera"])
         known = set(steps.names_in(self.database))
         self.failed = sum(name not in known for name in self.names)
@@ -312,7 +319,7 @@ class _Work:
                     done = before + records
                     self.progress.show(done, total)
 
-                steps.run_command([*arguments, "--pairs", rule, *tracks, *self._shared_options()], self.lock, self.progress.say, count)
+                steps.run_command([*arguments, "--pairs", rule, *tracks, *self._shared_options()], self.lock, self.progress.complain, count)
         self.progress.say(f"pairs: {steps.count_rows(self.database).pairs} verified{self._took('pairs')}")
 
     def _took(self, step: str) -> str:

@@ -49,12 +49,14 @@ class Counts(NamedTuple):
 # ------------------------------------------------------------------ the command
 
 
-def _forward_lines(stream: Any, say: Callable[[str], None], kept: List[str], is_stopped: threading.Event) -> None:
+def _forward_lines(stream: Any, say: Callable[[str], None], last: List[str], is_stopped: threading.Event) -> None:
+    """Says all lines but the last, which may be the reason of a failure."""
     for line in stream:
-        text = line.decode("utf-8", "replace").rstrip()
-        kept.append(text)
-        if not is_stopped.is_set():  # its advice how to continue is not for users of this
-            say(text)
+        text = re.sub("^hartsift [a-z]+: ", "", line.decode("utf-8", "surrogateescape").rstrip())
+        for earlier in last:
+            if not is_stopped.is_set():  # advice how to continue is not for users of this
+                say(earlier)
+        last[:] = [text]
 
 
 @contextlib.contextmanager
@@ -96,9 +98,9 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
     with subprocess.Popen([program, *arguments, "--json", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, start_new_session=True, pass_fds=[lock]) as running:
         assert running.stdout is not None
-        messages: List[str] = []
+        last: List[str] = []
         is_stopped = threading.Event()
-        forwarding = threading.Thread(target=_forward_lines, args=(running.stderr, say, messages, is_stopped), daemon=True)
+        forwarding = threading.Thread(target=_forward_lines, args=(running.stderr, say, last, is_stopped), daemon=True)
         forwarding.start()
         try:
             record = b""
@@ -112,8 +114,10 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
             raise
         forwarding.join()
     if status == 0 or (status == 1 and record.startswith(b'{"summary"')):  # 1: some images failed
+        for text in last:
+            say(text)
         return
-    reason = messages[-1] if messages else f"hartsift {arguments[0]} ended with status {status}"
+    reason = last[0] if last else f"hartsift {arguments[0]} ended with status {status}"
     if status == 3:
         raise DeviceError(reason, _library.HS_ERR_NO_DEVICE)
     raise (ArgumentError if status == 2 else FileError)(reason)
