@@ -273,11 +273,37 @@ def _point_triangulator(pycolmap: Any, given: _Arguments) -> None:
     pycolmap.triangulate_points(model, database, images, output, clear_points=clear, options=options, refine_intrinsics=refine)
 
 
+def _model_aligner(pycolmap: Any, given: _Arguments) -> None:
+    """Turns a model so that the plane of its points is the plane of x and y, with most cameras above it."""
+    import numpy
+
+    model, output = _model(pycolmap, given.take("input_path")), given.take("output_path")
+    kind = given.take("alignment_type", "custom")
+    for name in ("database_path", "alignment_max_error", "robust_alignment_max_error", "min_common_images"):
+        given.take(name, "")  # for positions of cameras
+    given.finish()
+    if kind != "plane":
+        _fail(f"--alignment_type '{kind}': only plane is done without COLMAP itself")
+    points = numpy.array([point.xyz for point in model.points3D.values()])
+    cameras = numpy.array([model.image(image).projection_center() for image in model.reg_image_ids()])
+    if len(points) < 3:
+        _fail("the model has too few points for a plane")
+    centre = points.mean(axis=0)
+    axes = numpy.linalg.svd(points - centre, full_matrices=False)[2]
+    if numpy.median((cameras - centre) @ axes[2]) < 0:
+        axes[2] = -axes[2]
+    axes[1] = numpy.cross(axes[2], axes[0])
+    model.transform(pycolmap.Sim3d(1.0, pycolmap.Rotation3d(axes), -axes @ centre))
+    os.makedirs(output, exist_ok=True)
+    model.write(output)
+
+
 _COMMANDS: Dict[str, Callable[[Any, _Arguments], None]] = {
     "mapper": _mapper,
     "global_mapper": _global_mapper,
     "bundle_adjuster": _bundle_adjuster,
     "image_undistorter": _image_undistorter,
+    "model_aligner": _model_aligner,
     "model_converter": _model_converter,
     "model_analyzer": _model_analyzer,
     "point_triangulator": _point_triangulator,

@@ -103,6 +103,46 @@ class Texts(ColmapCase):
                 self.assertIn(name.replace("-", "\\-"), page)
 
 
+# The options of COLMAP's option_manager.cc in its releases 3.6, 3.7, 3.8, 3.9.1, 3.10, 3.11.1, 3.12.6, 3.13.0, 4.0.0, 4.1.1 and on 8 August
+# 2026 (4.2), by the command that has the group.
+EXTRACTION = {
+    "": "default_random_seed log_color log_level log_path log_severity log_target log_to_stderr random_seed",
+    "FeatureExtraction": "gpu_index max_image_size num_threads type use_gpu",
+    "ImageReader": "camera_mask_path camera_model camera_params default_focal_length_factor existing_camera_id mask_path single_camera "
+                   "single_camera_per_folder single_camera_per_image",
+    "SiftExtraction": "domain_size_pooling dsp_max_scale dsp_min_scale dsp_num_scales edge_threshold estimate_affine_shape first_octave gpu_index "
+                      "max_image_size max_num_features max_num_orientations num_octaves num_threads octave_resolution peak_threshold upright use_gpu",
+    "AlikedExtraction": "max_num_features min_score n16rot_model_path n32_model_path",
+}
+MATCHING = {
+    "": EXTRACTION[""],
+    "FeatureMatching": "gpu_index guided_matching max_num_matches num_threads rig_verification skip_geometric_verification "
+                       "skip_image_pairs_in_same_frame type use_gpu",
+    "SiftMatching": "compute_relative_pose confidence cpu_brute_force_matcher cross_check gpu_index guided_matching lightglue_min_score "
+                    "lightglue_model_path max_distance max_error max_num_matches max_num_trials max_ratio min_inlier_ratio min_num_inliers "
+                    "multiple_models num_threads planar_scene use_gpu",
+    "TwoViewGeometry": "compute_relative_pose confidence detect_watermark filter_stationary_matches max_error max_num_trials min_inlier_ratio "
+                       "min_num_inliers multiple_ignore_watermark multiple_models random_seed stationary_matches_max_error use_degensac "
+                       "watermark_detection_max_error",
+}
+OF_COMMANDS = {
+    "feature_extractor": {**EXTRACTION, "": EXTRACTION[""] + " camera_mode image_list_path descriptor_normalization"},
+    "feature_importer": {**EXTRACTION, "": EXTRACTION[""] + " camera_mode image_list_path import_path"},
+    "exhaustive_matcher": {**MATCHING, "ExhaustiveMatching": "block_size"},
+    "sequential_matcher": {
+        **MATCHING,
+        "SequentialMatching": "expand_rig_images loop_detection loop_detection_max_num_features loop_detection_num_checks loop_detection_num_images "
+                              "loop_detection_num_images_after_verification loop_detection_num_nearest_neighbors loop_detection_period num_threads "
+                              "overlap quadratic_overlap vocab_tree_path"},
+    "spatial_matcher": {**MATCHING, "SpatialMatching": "ignore_z is_gps max_distance max_num_neighbors min_num_neighbors"},
+    "vocab_tree_matcher": {**MATCHING, "VocabTreeMatching": "match_list_path max_num_features num_checks num_images num_images_after_verification "
+                                                            "num_nearest_neighbors num_threads vocab_tree_path"},
+    "transitive_matcher": {**MATCHING, "TransitiveMatching": "batch_size num_iterations"},
+    "matches_importer": {**MATCHING, "": MATCHING[""] + " match_list_path match_type", "ImagePairsMatching": "block_size"},
+    "database_creator": {"": EXTRACTION[""]},
+}
+
+
 class Options(ColmapCase):
     def setUp(self):
         super().setUp()
@@ -144,6 +184,17 @@ class Options(ColmapCase):
                               ("FeatureMatching.rig_verification", "true"), ("TwoViewGeometry.detect_watermark", "0")):
             self.assertIn(f"--{option} '{value}' is not supported", self.match("exhaustive_matcher", f"--{option}", value, status=FAILED))
         self.assertIn("match_list_path", self.match("vocab_tree_matcher", "--VocabTreeMatching.match_list_path", "x", status=FAILED))
+
+    def test_the_table_has_every_option_of_colmap(self):
+        known = {}
+        for line in self.colmap("options")[0].splitlines()[1:]:
+            command, names = line.split("\t")[:2]
+            known.setdefault(command, set()).update(name[2:] for name in names.split(", "))
+        self.assertEqual(sorted(known), sorted(OF_COMMANDS))
+        for command, groups in OF_COMMANDS.items():
+            wanted = {f"{group}.{name}" if group else name for group, names in groups.items() for name in names.split()}
+            families = tuple(name[:-1] for name in known[command] if name.endswith("*"))
+            self.assertEqual({name for name in wanted - known[command] if not name.startswith(families)}, set(), command)
 
     def test_wrong_command_lines(self):
         for options, message in (

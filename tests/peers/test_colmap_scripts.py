@@ -4,7 +4,9 @@ Runs the program next to HARTSIFT_COMMAND. Ends with 77, skipped, without NumPy 
 """
 import os
 import pathlib
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +14,7 @@ import unittest
 
 SKIPPED = 77
 try:
-    import numpy  # noqa: F401  (plane_views needs it)
+    import numpy
     import pycolmap
 except ImportError as error:
     print(f"skipped: {error}")
@@ -48,7 +50,7 @@ CALLS = {
             --Mapper.ba_global_function_tolerance=0.000001
         "COLMAP" image_undistorter --image_path WORK/photos --input_path WORK/sparse/0 --output_path WORK --output_type COLMAP
         """,
-    # NVlabs/instant-ngp 00d8e531, scripts/colmap2nerf.py, run_colmap
+    # NVlabs/instant-ngp abe236ee, scripts/colmap2nerf.py, run_colmap
     "instant-ngp": """
         COLMAP feature_extractor --ImageReader.camera_model OPENCV --ImageReader.camera_params ""
             --SiftExtraction.estimate_affine_shape=true --SiftExtraction.domain_size_pooling=true --ImageReader.single_camera 1
@@ -70,6 +72,29 @@ CALLS = {
         COLMAP exhaustive_matcher --database_path WORK/database.db
         """,
 }
+
+
+class Defaults(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("colmap"), "COLMAP is not installed")
+    def test_options_and_defaults_are_those_of_installed_colmap(self):
+        environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "HARTSIFT_COLMAP": "/absent"}
+        def run(program, *arguments):
+            run = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=800, check=True)
+            return run.stdout + run.stderr
+        own = {}
+        for line in run(PROGRAM, "options").splitlines()[1:]:
+            command, names, default, *_ = line.split("\t")
+            own.setdefault(command, {}).update(dict.fromkeys(names.split(", "), default))
+        for command, options in own.items():
+            found = re.findall(r"^  (--[\w.]+) arg(?: \(=([^)]*)\))?", run(shutil.which("colmap"), command, "-h"), flags=re.M)
+            self.assertGreater(len(found), 3, command)
+            for name, default in found:
+                self.assertIn(name, options, command)
+                wanted = options[name]
+                if re.fullmatch(r"[-\d.]+", wanted):
+                    self.assertEqual(float(wanted), float(default), name)
+                elif wanted:
+                    self.assertEqual(wanted, default, name)
 
 
 class Scripts(unittest.TestCase):
@@ -162,7 +187,12 @@ class Scripts(unittest.TestCase):
                                "--output_type", "COLMAP", "--max_image_size", "200")
         self.assertEqual((len(list((self.work / "flat/images").iterdir())), pictures.returncode), (VIEWS, 0))
         self.assertIn(f"Registered images: {VIEWS}\n", self.colmap("model_analyzer", "--path", "sparse/0").stdout)
-        for arguments in (("model_aligner", "--input_path", "sparse/0"), ("model_analyzer", "--path", "absent"), ("mapper",),
+        self.assertEqual(self.colmap("model_aligner", "--input_path", "sparse/0", "--output_path", "aligned", "--alignment_type", "plane").returncode, 0)
+        aligned = pycolmap.Reconstruction(str(self.work / "aligned"))
+        middle = numpy.mean([point.xyz for point in aligned.points3D.values()], axis=0)
+        self.assertLess(numpy.abs(middle).max(), 1e-6)
+        self.assertGreater(numpy.median([aligned.image(image).projection_center()[2] for image in aligned.reg_image_ids()]), 0)
+        for arguments in (("model_aligner", "--input_path", "sparse/0", "--output_path", "x"), ("stereo_fusion",), ("model_analyzer", "--path", "absent"), ("mapper",),
                           ("bundle_adjuster", "--input_path", "sparse/0", "--output_path", "x", "--BundleAdjustment.foo", "1")):
             self.assertEqual(self.colmap(*arguments).returncode, 1, arguments)
         self.assertIn("OPENCV", (self.work / "text/cameras.txt").read_text())

@@ -80,7 +80,7 @@ static const char *const man_paragraphs[] = {
     "colmap: give them this program's path, or a link to it.",
     "The commands below are done by hartsift, on a GPU if one is usable, and write COLMAP's database. All others, such as "
     "mapper, go to COLMAP: the program that HARTSIFT_COLMAP names, else the first colmap in PATH that is not this "
-    "program, else pycolmap (mapper, global_mapper, bundle_adjuster, image_undistorter, model_converter, model_analyzer, "
+    "program, else pycolmap (mapper, global_mapper, bundle_adjuster, image_undistorter, model_aligner, model_converter, model_analyzer, "
     "point_triangulator) by HARTSIFT_PYTHON, else python3.",
     "An option that changes results and that hartsift has not is refused; one that cannot change them is accepted and "
     "named on standard error. Images with features in the database, and pairs with geometry, are skipped, so that a "
