@@ -23,5 +23,5 @@ diff -r "$work/unpacked/one" "$work/unpacked/a-folder-with-a-longer-name"
 for file in "$work"/one/out-one/*; do
   cmp "$file" "$work/a-folder-with-a-longer-name/out-a-folder-with-a-longer-name/$(basename "$file")"
 done
-(cd "$work/unpacked/one/hartsift" && sha256sum libhartsift.so hartsift)
+(cd "$work/unpacked/one/hartsift" && sha256sum libhartsift.so hartsift hartsift-colmap)
 echo "equal: $(cd "$work/one/out-one" && echo *)"

@@ -49,6 +49,7 @@ echo "from nothing to a picture: $((($(date +%s%N) - start) / 1000000)) ms"
 [ "$(head -c 4 picture.png | tail -c 3)" = PNG ]
 [ "$(hartsift version | cut -d' ' -f2)" = "$version" ]
 hartsift extract @scene:640x480 --device cpu --quiet -o command.npz
+hartsift-colmap database_creator --database_path colmap.db
 cmp command.npz scene.npz
 apt-get install -qq --no-install-recommends ./*.deb >/dev/null
 ./example @scene:64x48 >/dev/null

@@ -74,6 +74,8 @@ for other in installed module python; do
   cmp command.npz "$other.npz"
 done
 [ "$has_gpu" = yes ] || "$bin/hartsift" info | grep -q 'NVIDIA GPUs *no'
+"$bin/hartsift-colmap" version | grep -q "^COLMAP [0-9]"
+"$bin/hartsift-colmap" database_creator --database_path installed.db
 status=0
 "$bin/hartsift" extract absent.png -o absent.npz 2>/dev/null || status=$?
 [ "$status" -eq 1 ] || { echo "failed: status $status instead of the command's 1"; exit 1; }
@@ -89,6 +91,6 @@ assert importlib.metadata.version("hartsift") == hartsift.__version__
 names = {path.name for path in package.iterdir()} - {"__pycache__"}
 assert {"libhartsift.so", "hartsift", "py.typed", "__init__.py"} <= names, names
 files = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-assert all(name.endswith((".py", ".so", "py.typed")) or name == "hartsift" for name in files), files
+assert all(name.endswith((".py", ".so", "py.typed")) or name in ("hartsift", "hartsift-colmap") for name in files), files
 END
 echo "installed, and the bytes are the command's; $objects objects equal those compiled in $build"
