@@ -10,6 +10,7 @@ import shutil
 import sys
 
 SOURCE = pathlib.Path(__file__).with_name("hartsift_features.cpp")
+OLDEST = (4, 2)
 CMAKE = """
 find_package(hartsift REQUIRED)
 target_sources(colmap_feature PRIVATE hartsift_features.cpp)
@@ -17,32 +18,65 @@ target_link_libraries(colmap_feature PRIVATE hartsift::hartsift)
 """
 
 
+def single(pattern, text, name):
+    """The only match of a pattern in a file of COLMAP."""
+    found = list(re.finditer(pattern, text, re.M))
+    if len(found) != 1:
+        sys.exit(f"add_to_colmap.py: {name} has {len(found)} places like {pattern!r}, expected 1: another version of COLMAP?")
+    return found[0]
+
+
 def with_call(text, kind, options):
     """sift.cc with a factory of hartsift's before COLMAP's own, whose name is Create Sift KIND."""
-    begins = re.compile(rf"^std::unique_ptr<{kind}> CreateSift{kind}\(\s*const {options}& options\) {{\n", re.M)
-    found = list(begins.finditer(text))
-    if len(found) != 1:
-        sys.exit(f"add_to_colmap.py: sift.cc has {len(found)} functions CreateSift{kind}, expected 1: another version of COLMAP?")
+    begins = rf"^std::unique_ptr<{kind}> CreateSift{kind}\(\s*const {options}& options\) {{\n"
+    start, end = single(begins, text, "sift.cc").span()
     declared = f"std::unique_ptr<{kind}> CreateHartsift{kind}(const {options}& options);\n\n"
     called = f"  if (auto made = CreateHartsift{kind}(options)) return made;\n"
-    start, end = found[0].span()
     return text[:start] + declared + text[start:end] + called + text[end:]
+
+
+def with_calls(text):
+    text = with_call(text, "FeatureExtractor", "FeatureExtractionOptions")
+    return with_call(text, "FeatureMatcher", "FeatureMatchingOptions")
+
+
+def with_gpu(text):
+    """feature_extraction.cc, which leaves affine shape and pooling to CPUs, with GPUs for hartsift's."""
+    line = single(r"^ *worker_extraction_options\.use_gpu = false;\n", text, "feature_extraction.cc")
+    kept = "      worker_extraction_options.use_gpu &= HartsiftExtracts(extraction_options_);\n"
+    text = text[: line.start()] + kept + text[line.end() :]
+    begin = single(r"^namespace colmap {\n", text, "feature_extraction.cc").end()
+    return text[:begin] + "\nbool HartsiftExtracts(const FeatureExtractionOptions& options);\n" + text[begin:]
+
+
+def check_version(root):
+    rules = root / "CMakeLists.txt"
+    found = rules.is_file() and re.search(r'COLMAP_VERSION "(\d+)\.(\d+)', rules.read_text(encoding="utf-8"))
+    if not found:
+        sys.exit(f"add_to_colmap.py: {rules} names no version of COLMAP: is this the source of COLMAP?")
+    if tuple(map(int, found.groups())) < OLDEST:
+        sys.exit(f"add_to_colmap.py: {root} is COLMAP {found[1]}.{found[2]}, expected 4.2 or later")
 
 
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    folder = pathlib.Path(sys.argv[1], "src", "colmap", "feature")
-    sift, cmake = folder / "sift.cc", folder / "CMakeLists.txt"
-    if not sift.is_file() or not cmake.is_file():
-        sys.exit(f"add_to_colmap.py: {folder} has no sift.cc: is this the source of COLMAP?")
-    text = sift.read_text(encoding="utf-8")
-    if "CreateHartsift" not in text:
-        text = with_call(text, "FeatureExtractor", "FeatureExtractionOptions")
-        sift.write_text(with_call(text, "FeatureMatcher", "FeatureMatchingOptions"), encoding="utf-8")
-    rules = cmake.read_text(encoding="utf-8")
-    if "hartsift" not in rules:
-        cmake.write_text(rules + CMAKE, encoding="utf-8")
+    root = pathlib.Path(sys.argv[1])
+    check_version(root)
+    folder = root / "src" / "colmap" / "feature"
+    changes = {
+        folder / "sift.cc": with_calls,
+        folder.parent / "controllers" / "feature_extraction.cc": with_gpu,
+        folder / "CMakeLists.txt": lambda text: text + CMAKE,
+    }
+    texts = {}
+    for path, change in changes.items():
+        if not path.is_file():
+            sys.exit(f"add_to_colmap.py: {path} is missing: is this the source of COLMAP?")
+        text = path.read_text(encoding="utf-8")
+        texts[path] = text if "artsift" in text else change(text)
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
     shutil.copyfile(SOURCE, folder / SOURCE.name)
 
 

@@ -1,13 +1,17 @@
 /*
  * hartsift as COLMAP's extractor and matcher of SIFT features, instead of SiftGPU and VLFeat. add_to_colmap.py adds
- * this file to COLMAP's library colmap_feature. For COLMAP 4.1 and later.
+ * this file to COLMAP's library colmap_feature. For COLMAP 4.2 and later.
  *
- * Extraction has the parameters of COLMAP's options and gives RootSIFT bytes in UBC order, type SIFT, so vocabulary
- * trees, LightGlue for SIFT and databases keep working; with estimate_affine_shape keypoints have their frames. COLMAP
- * itself still does domain-size pooling, covariant extraction and guided matching. Matching is exact.
+ * Extraction has the parameters of COLMAP's options, affine shape and domain-size pooling among them, and gives
+ * RootSIFT bytes in UBC order, type SIFT, so vocabulary trees, LightGlue for SIFT and databases keep working. Matching
+ * is exact for lists of any length, also with a guide. COLMAP itself still does covariant extraction, darkness
+ * adaptivity, and guided matching of calibrated fisheye and spherical cameras.
  */
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hartsift.h>
@@ -19,6 +23,7 @@
 
 namespace colmap {
 
+bool HartsiftExtracts(const FeatureExtractionOptions &options);
 std::unique_ptr<FeatureExtractor> CreateHartsiftFeatureExtractor(const FeatureExtractionOptions &options);
 std::unique_ptr<FeatureMatcher> CreateHartsiftFeatureMatcher(const FeatureMatchingOptions &options);
 
@@ -46,7 +51,7 @@ struct MatchList : hs_matches {
 
 /* Sets the device. gpu_index: one number; -1: any GPU, or the CPU if there is none (same bytes). COLMAP built without
    CUDA has no such option; hartsift then uses a GPU if it finds one. */
-void ChooseDevice(const bool use_gpu, const std::string &gpu_index, hs_options *options) {
+void ChooseDevice([[maybe_unused]] const bool use_gpu, const std::string &gpu_index, hs_options *options) {
 #if defined(COLMAP_GPU_ENABLED)
   if (!use_gpu) {
     options->device = HS_DEVICE_CPU;
@@ -59,10 +64,15 @@ void ChooseDevice(const bool use_gpu, const std::string &gpu_index, hs_options *
   options->device_index = indices[0] < 0 ? 0 : indices[0];
 }
 
+/* Creates a context. Null, after a warning: hartsift refuses a value of the options. */
 Context CreateContext(const hs_options &options) {
   char reason[512];
   hs_context *context = nullptr;
   const hs_status status = hs_create_explained(&context, &options, reason, sizeof reason);
+  if (status == HS_ERR_OPTION) {
+    LOG(WARNING) << "hartsift: " << reason << "; COLMAP's own SIFT is used instead";
+    return nullptr;
+  }
   if (status != HS_OK) LOG(FATAL_THROW) << "hartsift: " << (reason[0] ? reason : hs_status_string(status));
   if (reason[0]) LOG(WARNING) << "hartsift: " << reason;
   return Context(context);
@@ -73,7 +83,7 @@ hs_options ExtractionOptions(const FeatureExtractionOptions &options) {
   hs_options mine;
   hs_options_init(&mine, HS_PROFILE_COLMAP);
   ChooseDevice(options.use_gpu, options.gpu_index, &mine);
-  mine.threads = 1; /* COLMAP runs an extractor in each of its threads */
+  mine.threads = std::max(options.num_threads, 0); /* 1 where COLMAP runs an extractor in each of its threads */
   mine.max_features = sift.max_num_features;
   mine.first_octave = sift.first_octave;
   mine.octaves = sift.num_octaves;
@@ -83,14 +93,21 @@ hs_options ExtractionOptions(const FeatureExtractionOptions &options) {
   mine.max_orientations = sift.max_num_orientations;
   mine.upright = sift.upright ? 1 : 0;
   mine.affine = sift.estimate_affine_shape ? 1 : 0;
+  mine.dsp = sift.domain_size_pooling ? 1 : 0;
+  if (sift.domain_size_pooling) {
+    /* COLMAP's last size is a step below dsp_max_scale. */
+    const double step = (sift.dsp_max_scale - sift.dsp_min_scale) / sift.dsp_num_scales;
+    mine.dsp_sizes = sift.dsp_num_scales;
+    mine.dsp_smallest = static_cast<float>(sift.dsp_min_scale);
+    mine.dsp_largest = static_cast<float>(sift.dsp_max_scale - step);
+  }
   mine.norm = sift.normalization == SiftExtractionOptions::Normalization::L2 ? HS_NORM_L2 : HS_NORM_ROOT;
   return mine;
 }
 
 class HartsiftFeatureExtractor : public FeatureExtractor {
 public:
-  explicit HartsiftFeatureExtractor(const FeatureExtractionOptions &options)
-      : context_(CreateContext(ExtractionOptions(options))) {}
+  explicit HartsiftFeatureExtractor(Context context) : context_(std::move(context)) {}
 
   bool Extract(const Bitmap &bitmap, FeatureKeypoints *keypoints, FeatureDescriptors *descriptors) override {
     THROW_CHECK(bitmap.IsGrey());
@@ -141,30 +158,95 @@ hs_features ViewOf(const FeatureMatcher::Image &image) {
   return view;
 }
 
+/* Whether the essential matrix of a verified pair guides its matching; if not, F or H does, in pixels. */
+bool IsCalibrated(const TwoViewGeometry &pair) {
+  if (!pair.E.has_value()) return false;
+  if (pair.config == TwoViewGeometry::UNCALIBRATED) return pair.camera1.has_value() || pair.camera2.has_value();
+  return pair.config == TwoViewGeometry::CALIBRATED || pair.config == TwoViewGeometry::CALIBRATED_RIG;
+}
+
+bool IsPlanar(const TwoViewGeometry &pair) {
+  return pair.config == TwoViewGeometry::PLANAR || pair.config == TwoViewGeometry::PANORAMIC ||
+         pair.config == TwoViewGeometry::PLANAR_OR_PANORAMIC;
+}
+
+void SetGuide(const hs_guide guide, const Eigen::Matrix3d &matrix, hs_match_options *options) {
+  options->guide = guide;
+  Eigen::Map<Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(options->guide_matrix) = matrix;
+}
+
+/* Returns the factors from normalized coordinates to pixels without distortion, relative to the principal point. */
+Eigen::Vector3d Scales(const Camera &camera) { return {camera.FocalLengthX(), camera.FocalLengthY(), 1.0}; }
+
+/* Returns positions for a guide, in pixels of the image, or with a camera in pixels without its distortion. A point
+   that the camera cannot see is NaN, which no guide accepts. */
+std::vector<hs_keypoint> PositionsOf(const FeatureMatcher::Image &image, const Camera *camera) {
+  THROW_CHECK_NOTNULL(image.keypoints);
+  THROW_CHECK_NOTNULL(image.descriptors);
+  THROW_CHECK_EQ(static_cast<Eigen::Index>(image.keypoints->size()), image.descriptors->data.rows());
+  const Eigen::Vector2d nowhere = Eigen::Vector2d::Constant(std::numeric_limits<double>::quiet_NaN());
+  std::vector<hs_keypoint> positions(image.keypoints->size());
+  for (size_t i = 0; i < positions.size(); i++) {
+    const FeatureKeypoint &keypoint = (*image.keypoints)[i];
+    Eigen::Vector2d position(keypoint.x, keypoint.y);
+    if (camera) position = Scales(*camera).head<2>().cwiseProduct(camera->CamFromImg(position).value_or(nowhere));
+    positions[i].x = static_cast<float>(position.x());
+    positions[i].y = static_cast<float>(position.y());
+  }
+  return positions;
+}
+
 class HartsiftFeatureMatcher : public FeatureMatcher {
 public:
-  explicit HartsiftFeatureMatcher(const FeatureMatchingOptions &options) {
-    hs_options mine;
-    hs_options_init(&mine, HS_PROFILE_COLMAP);
-    ChooseDevice(options.use_gpu, options.gpu_index, &mine);
-    mine.threads = 1;
-    context_ = CreateContext(mine);
+  HartsiftFeatureMatcher(Context context, const FeatureMatchingOptions &options)
+      : options_(options), context_(std::move(context)) {
     hs_match_options_init(&match_options_);
     match_options_.ratio = options.sift->max_ratio;
     match_options_.max_distance = options.sift->max_distance * kDescriptorNorm;
     match_options_.mutual = options.sift->cross_check ? 1 : 0;
-    FeatureMatchingOptions colmaps = options;
-    colmaps.use_gpu = false;
-    colmaps.sift->cpu_brute_force_matcher = true;
-    guided_ = CreateSiftFeatureMatcher(colmaps);
   }
 
   void Match(const Image &image1, const Image &image2, FeatureMatches *matches) override {
     THROW_CHECK_NOTNULL(matches);
-    const hs_features first = ViewOf(image1);
-    const hs_features second = ViewOf(image2);
+    Find(ViewOf(image1), ViewOf(image2), match_options_, matches);
+  }
+
+  void MatchGuided(const double max_error, const Image &image1, const Image &image2, TwoViewGeometry *pair) override {
+    THROW_CHECK_NOTNULL(pair);
+    THROW_CHECK_NOTNULL(image1.camera);
+    THROW_CHECK_NOTNULL(image2.camera);
+    const bool calibrated = IsCalibrated(*pair);
+    const Camera camera1 = pair->camera1.value_or(*image1.camera);
+    const Camera camera2 = pair->camera2.value_or(*image2.camera);
+    hs_match_options options = match_options_;
+    options.guide_tolerance = max_error;
+    if (calibrated && camera1.IsPerspectivePinhole() && camera2.IsPerspectivePinhole()) {
+      SetGuide(HS_GUIDE_FUNDAMENTAL,
+               Scales(camera2).asDiagonal().inverse() * *pair->E * Scales(camera1).asDiagonal().inverse(), &options);
+    } else if (calibrated) {
+      ColmapsMatcher()->MatchGuided(max_error, image1, image2, pair);
+      return;
+    } else if (pair->config == TwoViewGeometry::UNCALIBRATED && pair->F.has_value()) {
+      SetGuide(HS_GUIDE_FUNDAMENTAL, *pair->F, &options);
+    } else if (IsPlanar(*pair) && pair->H.has_value()) {
+      SetGuide(HS_GUIDE_HOMOGRAPHY, *pair->H, &options);
+    } else {
+      pair->inlier_matches.clear();
+      return;
+    }
+    std::vector<hs_keypoint> positions1 = PositionsOf(image1, calibrated ? &camera1 : nullptr);
+    std::vector<hs_keypoint> positions2 = PositionsOf(image2, calibrated ? &camera2 : nullptr);
+    hs_features first = ViewOf(image1), second = ViewOf(image2);
+    first.keypoints = positions1.data();
+    second.keypoints = positions2.data();
+    Find(first, second, options, &pair->inlier_matches);
+  }
+
+private:
+  void Find(const hs_features &first, const hs_features &second, const hs_match_options &options,
+            FeatureMatches *matches) {
     matches->clear();
-    if (hs_match(context_.get(), &first, &second, &match_options_, &found_) != HS_OK) {
+    if (hs_match(context_.get(), &first, &second, &options, &found_) != HS_OK) {
       LOG(ERROR) << "hartsift: " << hs_last_error(context_.get());
       return;
     }
@@ -172,37 +254,58 @@ public:
     for (size_t i = 0; i < found_.count; i++) matches->emplace_back(found_.pairs[i].first, found_.pairs[i].second);
   }
 
-  void MatchGuided(const double max_error, const Image &image1, const Image &image2,
-                   TwoViewGeometry *two_view_geometry) override {
-    guided_->MatchGuided(max_error, image1, image2, two_view_geometry);
+  FeatureMatcher *ColmapsMatcher() {
+    if (!colmaps_matcher_) {
+      FeatureMatchingOptions options = options_;
+      options.use_gpu = false;
+      options.sift->cpu_brute_force_matcher = true;
+      colmaps_matcher_ = CreateSiftFeatureMatcher(options);
+    }
+    return colmaps_matcher_.get();
   }
 
-private:
   /* Bytes are 512 times the values of a descriptor of unit length. */
   static constexpr double kDescriptorNorm = 512;
+  const FeatureMatchingOptions options_;
   Context context_;
   hs_match_options match_options_;
   MatchList found_;
-  std::unique_ptr<FeatureMatcher> guided_;
+  std::unique_ptr<FeatureMatcher> colmaps_matcher_;
 };
+
+hs_options MatchingOptions(const FeatureMatchingOptions &options) {
+  hs_options mine;
+  hs_options_init(&mine, HS_PROFILE_COLMAP);
+  ChooseDevice(options.use_gpu, options.gpu_index, &mine);
+  mine.threads = std::max(options.num_threads, 0);
+  return mine;
+}
 
 } // namespace
 
+/* Whether hartsift has what the options ask for; if not, COLMAP's own extractors do the work. */
+bool HartsiftExtracts(const FeatureExtractionOptions &options) {
+  return !options.sift->force_covariant_extractor && !options.sift->darkness_adaptivity;
+}
+
 /* Creates an extractor. Null: the options need one of COLMAP's own extractors. */
 std::unique_ptr<FeatureExtractor> CreateHartsiftFeatureExtractor(const FeatureExtractionOptions &options) {
-  const SiftExtractionOptions &sift = *options.sift;
   THROW_CHECK(options.Check());
-  if (sift.domain_size_pooling || sift.force_covariant_extractor) return nullptr;
+  if (!HartsiftExtracts(options)) return nullptr;
+  Context context = CreateContext(ExtractionOptions(options));
+  if (!context) return nullptr;
   LOG(INFO) << "Creating hartsift " << hs_version_string() << " feature extractor";
-  return std::make_unique<HartsiftFeatureExtractor>(options);
+  return std::make_unique<HartsiftFeatureExtractor>(std::move(context));
 }
 
 /* Creates a matcher. Null: the options need one of COLMAP's own matchers. */
 std::unique_ptr<FeatureMatcher> CreateHartsiftFeatureMatcher(const FeatureMatchingOptions &options) {
   if (options.type != FeatureMatcherType::SIFT_BRUTEFORCE || options.sift->cpu_brute_force_matcher) return nullptr;
   THROW_CHECK(options.Check());
+  Context context = CreateContext(MatchingOptions(options));
+  if (!context) return nullptr;
   LOG(INFO) << "Creating hartsift " << hs_version_string() << " feature matcher";
-  return std::make_unique<HartsiftFeatureMatcher>(options);
+  return std::make_unique<HartsiftFeatureMatcher>(std::move(context), options);
 }
 
 } // namespace colmap
