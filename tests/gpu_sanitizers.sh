@@ -47,7 +47,7 @@ for tool in "${tools[@]}"; do
   printf '%s\n' "${cases[@]/#/$tool }" "${matching[@]/#/$tool }"
 done | {
   cat
-  [[ " ${tools[*]} " != *" memcheck "* ]] || echo "memcheck test_cuda_primitives_api/all"
+  [[ " ${tools[*]} " != *" memcheck "* ]] || echo "memcheck test_cuda_primitives_api/*"
 } | xargs -P "${HARTSIFT_SANITIZERS:-$(($(nproc) * 3 / 4))}" -L 1 bash -c 'one "$@"' one | tee "$work/rows"
 cat "$work"/*.found 2>/dev/null
 ! grep -vqE 'SUMMARY: 0 (errors|hazards displayed \(0 errors, 0 warnings\)) \|' "$work/rows"

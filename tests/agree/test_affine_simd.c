@@ -4,10 +4,6 @@
  * Covers planes of all sizes, with windows inside, across the edges and outside, and the ranges of a patch that later
  * stages read.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -80,8 +76,7 @@ static void check_window(const stage_ops *ops, const char *name, const plane_vie
   check_patches(ops, name, level, x, y, sigma, &shape, seed);
 }
 
-static void test_variants(void **state) {
-  (void)state;
+TEST(test_variants) {
   static const int32_t sizes[][2] = {{1, 1}, {1, 9}, {9, 1}, {2, 2}, {3, 3}, {17, 40}, {33, 16}, {80, 72}, {96, 80}};
   float *data = malloc(sizeof *data * ((size_t)STRIDE * ROWS + SLACK));
   uint32_t seed = 7;
@@ -97,8 +92,7 @@ static void test_variants(void **state) {
 }
 
 /* A patch of a user keypoint so large that a float cannot count its samples. */
-static void test_large_patches(void **state) {
-  (void)state;
+TEST(test_large_patches) {
   enum { SIDE = 4400 };
   const affine_shape shape = {0.6f, 0.8f, 5.0f};
   const patch_map map = affine_map_of(2201.0f, 2190.0f, 60.0f, &shape);
@@ -121,8 +115,7 @@ static void test_large_patches(void **state) {
 
 /* The largest possible differences, two rows of samples 0 and the next two rows 1, under the largest window of each
  * step: the sums keep their sign and approach their limit. */
-static void test_moments_do_not_overflow(void **state) {
-  (void)state;
+TEST(test_moments_do_not_overflow) {
   enum { SIDE = 257 };
   float *data = calloc((size_t)SIDE * SIDE + SLACK, sizeof *data);
   assert_non_null(data);
@@ -145,8 +138,7 @@ static void assert_taken(const patch_rows *rows, int32_t x, int32_t y) {
 }
 
 /* The computed ranges of a patch contain every sample that orientation reads. */
-static void test_rows_of_orientation(void **state) {
-  (void)state;
+TEST(test_rows_of_orientation) {
   enum { MIDDLE = AFFINE_ORIENT_SIDE / 2 };
   static const author_rule rules[] = {RULE_LOWE, RULE_VLFEAT};
   patch_rows rows;
@@ -165,8 +157,7 @@ static void test_rows_of_orientation(void **state) {
 
 /* The same for the descriptor, in every direction, with angles near the axes, where the square's sides are parallel to
  * the rows. */
-static void test_rows_of_descriptors(void **state) {
-  (void)state;
+TEST(test_rows_of_descriptors) {
   enum { MIDDLE = AFFINE_DESCRIBE_SIDE / 2, ANGLES = 1440, NEAR = 8 };
   for (int32_t a = 0; a < ANGLES + 5 * NEAR; a++) {
     const int32_t quarters = (a - ANGLES) / NEAR, steps = (a - ANGLES) % NEAR - NEAR / 2;
@@ -181,12 +172,4 @@ static void test_rows_of_descriptors(void **state) {
         if (describe_place(&w, (float)(x - MIDDLE), (float)(y - MIDDLE), &row, &column)) assert_taken(&rows, x, y);
       }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_large_patches),
-                                     cmocka_unit_test(test_moments_do_not_overflow),
-                                     cmocka_unit_test(test_rows_of_orientation),
-                                     cmocka_unit_test(test_rows_of_descriptors)};
-  return cmocka_run_group_tests_name("agree.affine_simd", tests, NULL, NULL);
 }

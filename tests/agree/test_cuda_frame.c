@@ -4,14 +4,9 @@
  *
  * Options and engine paths: tests/property/test_engines.c and test_engine_ways.c.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
-#include "pipeline/include/hartsift.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
@@ -75,8 +70,7 @@ static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
   return im;
 }
 
-static void test_profiles_and_sizes(void **state) {
-  (void)state;
+TEST(test_profiles_and_sizes) {
   NEED_DEVICE();
   static const int32_t sizes[][2] = {{1, 1},    {2, 1},     {1, 97},    {5, 5},     {6, 5},   {7, 300},
                                      {2, 2},    {3, 3},     {3, 2},     {2, 3},     {2, 97},  {97, 3},
@@ -95,8 +89,7 @@ static void test_profiles_and_sizes(void **state) {
 /* Pictures large enough to be uploaded in bands while their base is made: two, three and eight bands, on every
  * profile's grid. The caller's rows need not start on words. With this many features each feature has its own warp; in
  * the other, smaller pictures two warps share a feature. */
-static void test_large_pictures(void **state) {
-  (void)state;
+TEST(test_large_pictures) {
   NEED_DEVICE();
   static const int32_t sizes[][2] = {{1301, 1001}, {1601, 1203}, {2501, 1701}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
@@ -110,8 +103,7 @@ static void test_large_pictures(void **state) {
 
 static uint32_t next_random(uint32_t *s) { return *s = *s * 1664525u + 1013904223u; }
 
-static void test_hard_pictures(void **state) {
-  (void)state;
+TEST(test_hard_pictures) {
   NEED_DEVICE();
   enum { W = 203, H = 155 };
   static uint8_t pixels[W * H];
@@ -131,8 +123,7 @@ static void test_hard_pictures(void **state) {
   }
 }
 
-static void test_same_over_runs(void **state) {
-  (void)state;
+TEST(test_same_over_runs) {
   NEED_DEVICE();
   const hs_options o = profile(HS_PROFILE_LOWE);
   hs_image im = scene(480, 360, 4), other = scene(99, 77, 4);
@@ -155,8 +146,7 @@ static void test_same_over_runs(void **state) {
 
 /* Alternating sizes, each extracted one to four times: launched kernel by kernel, recorded, replayed, evicted and
  * recorded anew; with and without a caller's stream. */
-static void test_sizes_by_turns(void **state) {
-  (void)state;
+TEST(test_sizes_by_turns) {
   NEED_DEVICE();
 #if HARTSIFT_HAVE_CUDA
   enum { SIZES = 40 };
@@ -196,8 +186,7 @@ static void test_sizes_by_turns(void **state) {
 }
 
 /* Initial capacities are far too small: the frame is repeated and gives the same result. */
-static void test_overflow(void **state) {
-  (void)state;
+TEST(test_overflow) {
   NEED_DEVICE();
   const hs_options o = profile(HS_PROFILE_LOWE);
   hs_image im = scene(320, 240, 8);
@@ -216,13 +205,4 @@ static void test_overflow(void **state) {
   hs_destroy(gpu);
   hs_destroy(cpu);
   hs_image_free(&im);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_profiles_and_sizes), cmocka_unit_test(test_large_pictures),
-      cmocka_unit_test(test_hard_pictures),      cmocka_unit_test(test_same_over_runs),
-      cmocka_unit_test(test_sizes_by_turns),     cmocka_unit_test(test_overflow),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,33 +2,23 @@
  * JPEG files decoded by a GPU: features equal those from libjpeg's pixels, in flight and alone; damaged files end as
  * they do without a GPU. Skipped without a GPU.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/device/cuda_engine.h"
 #include "pipeline/source/source.h"
 #include "tests/support/extraction.h"
-#include "tests/support/skip.h"
 
 enum { MADE = 1024, IN_FLIGHT = 300, MUTATED = 1200, SIDE_MAX = 900 };
 
 static hs_context *gpu;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_CUDA;
   if (extraction_has_gpu()) gpu = extraction_context(&o);
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  hs_destroy(gpu);
-  return 0;
-}
+AFTER_TESTS() { hs_destroy(gpu); }
 
 static void need_decoder(void) {
   char message[300] = "";
@@ -38,8 +28,7 @@ static void need_decoder(void) {
   assert_int_equal(decodes, 1);
 }
 
-static void test_made_files(void **state) {
-  (void)state;
+TEST(test_made_files) {
   need_decoder();
   char reason[300] = "";
   for (uint32_t first = 0; first < MADE; first += JPEG_GROUP_MAX)
@@ -65,8 +54,7 @@ static hs_source load(const void *bytes, size_t size, int keep_encoded) {
   return loaded;
 }
 
-static void test_features_in_flight(void **state) {
-  (void)state;
+TEST(test_features_in_flight) {
   need_decoder();
   unsigned char *files[IN_FLIGHT];
   size_t sizes[IN_FLIGHT];
@@ -104,8 +92,7 @@ static uint64_t next_random(uint64_t *state) {
 
 /* Files with a few changed bits or bytes, several in flight: features or status equal those of the file decoded by
  * libjpeg. */
-static void test_mutated_files(void **state) {
-  (void)state;
+TEST(test_mutated_files) {
   need_decoder();
   enum { AT_ONCE = 8 };
   const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1, .max_pixels = 1 << 20};
@@ -138,13 +125,4 @@ static void test_mutated_files(void **state) {
   hs_features_free(&found);
   hs_features_free(&expected);
   assert_true(whole > MUTATED / 20 && whole < MUTATED);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_made_files),
-      cmocka_unit_test(test_features_in_flight),
-      cmocka_unit_test(test_mutated_files),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,15 +2,10 @@
  * The CUDA keypoint stages against the reference, byte for byte: masks of settled candidates, keypoints, features,
  * selection, descriptors and records, for every variant. Octave levels and candidates come from the reference.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/ref/stages_ref.h"
 #include "tests/support/reference_frame.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
@@ -253,8 +248,7 @@ static hs_options options_of(hs_profile profile) {
   return options;
 }
 
-static void profiles_agree(void **state) {
-  (void)state;
+TEST(profiles_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   hs_image image = {0};
   assert_int_equal(hs_render_scene(203, 167, 5, NULL, NULL, &image), HS_OK);
@@ -274,8 +268,7 @@ static void profiles_agree(void **state) {
   hs_image_free(&image);
 }
 
-static void sizes_agree(void **state) {
-  (void)state;
+TEST(sizes_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   static const int32_t sizes[][2] = {{1, 1}, {1, 70}, {90, 1}, {2, 3}, {7, 7}, {6, 31}, {33, 17}, {64, 64}, {127, 65}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -290,8 +283,7 @@ static void sizes_agree(void **state) {
   }
 }
 
-static void dense_and_constant_agree(void **state) {
-  (void)state;
+TEST(dense_and_constant_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   uint8_t *noise = reference_noise(150, 140, 3, 0);
   assert_non_null(noise);
@@ -304,8 +296,7 @@ static void dense_and_constant_agree(void **state) {
   free(noise);
 }
 
-static void wide_windows_agree(void **state) {
-  (void)state;
+TEST(wide_windows_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   hs_image image = {0};
   assert_int_equal(hs_render_scene(420, 330, 9, NULL, NULL, &image), HS_OK);
@@ -317,8 +308,7 @@ static void wide_windows_agree(void **state) {
   hs_image_free(&image);
 }
 
-static void filters_agree(void **state) {
-  (void)state;
+TEST(filters_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   enum { W = 160, H = 120 };
   uint8_t *noise = reference_noise(W, H, 12, 3), *mask = calloc(W + 5, H);
@@ -337,8 +327,7 @@ static void filters_agree(void **state) {
   free(mask);
 }
 
-static void selection_agrees(void **state) {
-  (void)state;
+TEST(selection_agrees) {
   if (no_device()) skip_because(NEEDS_GPU);
   hs_image image = {0};
   assert_int_equal(hs_render_scene(240, 200, 4, NULL, NULL, &image), HS_OK);
@@ -357,8 +346,7 @@ static void selection_agrees(void **state) {
 }
 
 /* Every sample is a candidate: more than a block's list holds. */
-static void crowded_masks_agree(void **state) {
-  (void)state;
+TEST(crowded_masks_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   uint8_t *noise = reference_noise(90, 70, 8, 1);
   assert_non_null(noise);
@@ -395,8 +383,7 @@ static void crowded_masks_agree(void **state) {
 }
 
 /* A list that is too short does not change the entries written, and counting continues. */
-static void capacities_agree(void **state) {
-  (void)state;
+TEST(capacities_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   uint8_t *noise = reference_noise(200, 180, 21, 2);
   assert_non_null(noise);
@@ -413,28 +400,6 @@ static void capacities_agree(void **state) {
   reference_frame_free(&r);
   free(noise);
 }
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(profiles_agree),
-      cmocka_unit_test(sizes_agree),
-      cmocka_unit_test(dense_and_constant_agree),
-      cmocka_unit_test(wide_windows_agree),
-      cmocka_unit_test(filters_agree),
-      cmocka_unit_test(selection_agrees),
-      cmocka_unit_test(capacities_agree),
-      cmocka_unit_test(crowded_masks_agree),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
 #else
-static void not_built(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(not_built)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(not_built) { skip_because(NEEDS_GPU); }
 #endif

@@ -5,15 +5,10 @@
  * descriptors, non-finite floats, guides, and the kept pairs.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "cpu/ref/stages_ref.h"
-#include "pipeline/include/hartsift.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
@@ -57,7 +52,7 @@ typedef struct device_case {
   uint32_t *pair_count;
 } device_case;
 
-static uint32_t random_state;
+static uint32_t random_state = 20261121u;
 
 static uint32_t random_bits(void) {
   random_state = random_state * 1664525u + 1013904223u;
@@ -292,8 +287,7 @@ static void check_content(match_type type, content what, uint32_t rows, uint32_t
 static const uint32_t sizes[] = {0, 1, 2, 3, 31, 63, 64, 65, 127, 128, 129, 257, 1000};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-static void test_sizes(void **state) {
-  (void)state;
+TEST(test_sizes) {
   NEED_DEVICE();
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (size_t i = 0; i < SIZES; i++)
@@ -303,8 +297,7 @@ static void test_sizes(void **state) {
     }
 }
 
-static void test_contents(void **state) {
-  (void)state;
+TEST(test_contents) {
   NEED_DEVICE();
   static const uint32_t shapes[][2] = {{129, 1000}, {1000, 129}, {700, 1300}, {2, 513}};
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
@@ -318,8 +311,7 @@ static void test_contents(void **state) {
 }
 
 /* The largest possible squared distance, and lists of unlike content. */
-static void test_far_apart(void **state) {
-  (void)state;
+TEST(test_far_apart) {
   NEED_DEVICE();
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   static const content pairs[][2] = {{ZEROS, FULL}, {FULL, ZEROS}, {SKEWED, FULL}, {NOISE, EXTREMES}, {ZEROS, SKEWED}};
@@ -331,8 +323,7 @@ static void test_far_apart(void **state) {
   }
 }
 
-static void test_long_lists(void **state) {
-  (void)state;
+TEST(test_long_lists) {
   NEED_DEVICE();
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   static const uint32_t shapes[][2] = {{4097, 4097}, {1, 4097}, {4097, 1}, {129, 4097}, {4097, 3}};
@@ -343,16 +334,14 @@ static void test_long_lists(void **state) {
   check_content(MATCH_F32, NOISE, 129, 4097, "long lists of floats");
 }
 
-static void test_float_sizes(void **state) {
-  (void)state;
+TEST(test_float_sizes) {
   NEED_DEVICE();
   for (size_t i = 0; i < SIZES; i++)
     for (size_t j = i % 2; j < SIZES; j += 2) check_content(MATCH_F32, NOISE, sizes[i], sizes[j], "floats");
 }
 
 /* Descriptors with infinite or NaN squares are no candidates; those with tiny squares are. */
-static void test_floats_not_finite(void **state) {
-  (void)state;
+TEST(test_floats_not_finite) {
   NEED_DEVICE();
   test_case t = {
       .type = MATCH_F32, .first = make_list(MATCH_F32, NOISE, 300), .second = make_list(MATCH_F32, NOISE, 200)};
@@ -369,8 +358,7 @@ static void test_floats_not_finite(void **state) {
   check_case(&t, "floats that are not finite");
 }
 
-static void test_guides(void **state) {
-  (void)state;
+TEST(test_guides) {
   NEED_DEVICE();
   static const double homography[9] = {0.98, 0.03, 4.0, -0.02, 1.01, -3.0, 1e-5, -2e-5, 1.0};
   static const double fundamental[9] = {1e-7, 3e-6, -0.004, -2e-6, 2e-7, 0.011, 0.003, -0.012, 0.9};
@@ -391,8 +379,7 @@ static void test_guides(void **state) {
         }
 }
 
-static void test_captured(void **state) {
-  (void)state;
+TEST(test_captured) {
   NEED_DEVICE();
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (int type = 0; type < 2; type++) {
@@ -406,8 +393,7 @@ static void test_captured(void **state) {
 }
 
 /* More features than the pair tiles hold at their smallest size. */
-static void test_many_pairs(void **state) {
-  (void)state;
+TEST(test_many_pairs) {
   NEED_DEVICE();
   const uint32_t count = 1024u * 1024u + 77u;
   test_case t = {.type = MATCH_U8, .first = {.count = count}, .second = {.count = count}};
@@ -433,18 +419,6 @@ static void test_many_pairs(void **state) {
   device_drop(&d);
   free(t.forward);
   free(t.backward);
-}
-
-/* An argument selects tests by name, for the sanitizers. */
-int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes),      cmocka_unit_test(test_contents),    cmocka_unit_test(test_far_apart),
-      cmocka_unit_test(test_long_lists), cmocka_unit_test(test_float_sizes), cmocka_unit_test(test_floats_not_finite),
-      cmocka_unit_test(test_guides),     cmocka_unit_test(test_captured),    cmocka_unit_test(test_many_pairs),
-  };
-  random_state = 20261121u;
-  if (argc > 1) cmocka_set_test_filter(argv[1]);
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

@@ -5,14 +5,10 @@
  * device.
  */
 #include <float.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "cpu/ref/stages_ref.h"
-#include "tests/support/skip.h"
 #include "tests/support/stage_planes.h"
 
 #if HARTSIFT_HAVE_CUDA
@@ -139,7 +135,7 @@ static void check_blur(cuda_stream stream, int32_t width, int32_t height, int32_
   plane_free(&half);
 }
 
-static void test_level_steps(void **state) {
+TEST(test_level_steps) {
   static const int32_t radii[] = {0, 1, 4, 5, 6, 7, 8, 10, 13, 20, 128};
   if (!*state) skip_because(NEEDS_GPU);
   for (size_t i = 0; i < SIZE_COUNT; i++)
@@ -151,7 +147,7 @@ static void test_level_steps(void **state) {
 }
 
 /* A launch does not report an error that another call left in the runtime. */
-static void test_launch_after_an_error(void **state) {
+TEST(test_launch_after_an_error) {
   if (!*state) skip_because(NEEDS_GPU);
   cuda_event never = NULL;
   float ms = 0.0f;
@@ -197,7 +193,7 @@ static void check_chain(cuda_stream stream, int32_t width, int32_t height, const
   plane_free(&half);
 }
 
-static void test_chains(void **state) {
+TEST(test_chains) {
   static const int32_t lowe[] = {5, 7, 8}, opencv[] = {5, 6, 8}, upper[] = {10, 13};
   if (!*state) skip_because(NEEDS_GPU);
   for (int b = BORDER_REFLECT_101; b <= BORDER_REPLICATE; b++) {
@@ -362,7 +358,7 @@ static size_t word_padding(int32_t width, size_t words) { return (size_t)(-width
 
 /* One kernel makes the base of u8 gray pictures, on both grids. Covers every radius, pictures that begin and end at any
  * byte of a word, pictures of one sample, rows shorter than a word, and several strips and blocks. */
-static void test_fused_bases(void **state) {
+TEST(test_fused_bases) {
   static const int32_t radii[] = {5, 6, 7, 8, 10, 13};
   if (!*state) skip_because(NEEDS_GPU);
   for (size_t r = 0; r < sizeof radii / sizeof radii[0]; r++)
@@ -385,7 +381,7 @@ static void test_fused_bases(void **state) {
 }
 
 /* Pictures of every kind. Most of them need several kernels, for example u8 gray with rows that start between words. */
-static void test_bases(void **state) {
+TEST(test_bases) {
   if (!*state) skip_because(NEEDS_GPU);
   for (size_t i = 0; i < SIZE_COUNT; i++) {
     const int32_t w = sizes[i][0], h = sizes[i][1];
@@ -460,7 +456,7 @@ static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
   return count;
 }
 
-static void test_candidates(void **state) {
+TEST(test_candidates) {
   static const uint32_t shades[] = {2, 5, 65536}; /* two values: nearly every sample equals a neighbour */
   if (!*state) skip_because(NEEDS_GPU);
   uint64_t found = 0;
@@ -478,7 +474,7 @@ static void test_candidates(void **state) {
 
 /* Samples and thresholds near zero, where the marching kernel's comparison of bits has special cases, and the largest
  * threshold. */
-static void test_candidates_near_zero(void **state) {
+TEST(test_candidates_near_zero) {
   static const float thresholds[] = {-0.0f, 0.0f, FLT_TRUE_MIN, 0.75f * FLT_MIN, FLT_MIN, FLT_MAX};
   if (!*state) skip_because(NEEDS_GPU);
   uint64_t found = 0;
@@ -491,7 +487,7 @@ static void test_candidates_near_zero(void **state) {
 }
 
 /* Octaves searched in one launch give the result of separate launches. */
-static void test_octaves_together(void **state) {
+TEST(test_octaves_together) {
   if (!*state) skip_because(NEEDS_GPU);
   enum { COUNT = 3, STRIDE = 160, LEVEL_FLOATS = STRIDE * 100 + 64, LEVELS = 6, WORDS = 5 * 100 * 3 };
   cuda_stream stream = *state;
@@ -527,38 +523,10 @@ static void test_octaves_together(void **state) {
   free(host);
 }
 
-#else
-static int open_device(void **state) {
-  *state = NULL;
-  return 0;
-}
-static int close_device(void **state) {
-  (void)state;
-  return 0;
-}
-static void test_level_steps(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
-#  define test_launch_after_an_error test_level_steps
-#  define test_chains                test_level_steps
-#  define test_fused_bases           test_level_steps
-#  define test_bases                 test_level_steps
-#  define test_candidates            test_level_steps
-#  define test_candidates_near_zero  test_level_steps
-#  define test_octaves_together      test_level_steps
-#endif
+TESTS_BETWEEN(open_device, close_device)
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_level_steps),
-      cmocka_unit_test(test_launch_after_an_error),
-      cmocka_unit_test(test_chains),
-      cmocka_unit_test(test_fused_bases),
-      cmocka_unit_test(test_bases),
-      cmocka_unit_test(test_candidates),
-      cmocka_unit_test(test_candidates_near_zero),
-      cmocka_unit_test(test_octaves_together),
-  };
-  return cmocka_run_group_tests(tests, open_device, close_device);
-}
+#else
+
+SKIPPED_PROGRAM(NEEDS_GPU)
+
+#endif

@@ -3,10 +3,6 @@
  *
  * Later tests of a candidate are as loose as possible, so that nearly every extremum reaches the list.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -144,7 +140,7 @@ static uint64_t check_detect(stage_queue *const *queues, const detect_case *c) {
   return found;
 }
 
-static void test_sizes(void **state) {
+TEST(test_sizes) {
   static const int32_t sizes[][2] = {{1, 1},    {1, 9},    {9, 1},     {2, 2},    {3, 3},   {7, 5},
                                      {31, 33},  {32, 32},  {33, 3},    {640, 1},  {511, 9}, {512, 9},
                                      {513, 70}, {1024, 5}, {1030, 64}, {40, 129}, {65, 200}};
@@ -158,7 +154,7 @@ static void test_sizes(void **state) {
   assert_true(found > 1000);
 }
 
-static void test_scales(void **state) {
+TEST(test_scales) {
   for (int32_t scales = 1; scales <= SCALES_MAX; scales++) {
     const detect_case c = {90, 40, scales, 1, 6, 0.01f, false, 0, 1.5};
     assert_true(check_detect(*state, &c) > 0);
@@ -166,7 +162,7 @@ static void test_scales(void **state) {
 }
 
 /* Few sample values: many neighbours equal the centre, and some centres are 0. */
-static void test_ties(void **state) {
+TEST(test_ties) {
   uint64_t found[2];
   for (int ties = 0; ties < 2; ties++) {
     const detect_case c = {200, 100, 3, 2, 0, 0.01f, ties == 1, 5, 1.5};
@@ -177,7 +173,7 @@ static void test_ties(void **state) {
   assert_true(found[0] > 0 && found[1] > 2 * found[0]);
 }
 
-static void test_thresholds(void **state) {
+TEST(test_thresholds) {
   static const float thresholds[] = {-1.0f, 0.0f, 0.1f, 0.5f, 0.9f, 2.0f};
   for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++) {
     const detect_case c = {300, 60, 3, 5, 0, thresholds[i], false, 0, 1.5};
@@ -189,7 +185,7 @@ static void test_thresholds(void **state) {
 
 /* Level S+2 by filters of radius 1 to FILTER_RADIUS_MAX, on planes narrower and wider than the filter. A wide filter
  * gives fewer candidates. */
-static void test_filters(void **state) {
+TEST(test_filters) {
   static const double sigmas[] = {0.2, 0.4, 3.1, 27.7, 40.0};
   static const int32_t sizes[][2] = {{40, 31}, {31, 40}, {300, 65}, {291, 32}};
   for (size_t i = 0; i < sizeof sigmas / sizeof sigmas[0]; i++)
@@ -201,10 +197,4 @@ static void test_filters(void **state) {
     }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes),      cmocka_unit_test(test_scales),  cmocka_unit_test(test_ties),
-      cmocka_unit_test(test_thresholds), cmocka_unit_test(test_filters),
-  };
-  return cmocka_run_group_tests_name("vector detection", tests, stage_queues_make, stage_queues_free);
-}
+TESTS_BETWEEN(stage_queues_make, stage_queues_free)

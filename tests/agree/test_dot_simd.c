@@ -1,16 +1,12 @@
 /*
  * Dot products of byte vectors: every variant against 64-bit sums, with awkward lengths and extreme values.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "tests/support/feature_maker.h"
 
-static void every_variant_agrees(void **state) {
+TEST(every_variant_agrees) {
   static const char *const variants[] = {"ref", "sse2", "avx2", "avx512", "neon"};
   static const size_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 255, 1000, 8192, DOT_LENGTH_MAX};
   int8_t *bytes = malloc((DOT_ANSWERS + 1) * (size_t)DOT_LENGTH_MAX);
@@ -39,14 +35,8 @@ static void every_variant_agrees(void **state) {
   free(bytes);
 }
 
-static void the_choice_is_usable(void **state) {
-  (void)state;
+TEST(the_choice_is_usable) {
   assert_non_null(cpu_choose_dot());
   assert_non_null(cpu_dot_of("ref"));
   assert_null(cpu_dot_of("none"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_variant_agrees), cmocka_unit_test(the_choice_is_usable)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,16 +4,12 @@
  * Thousands of synthetic files of every kind, pixel by pixel and in every orientation. Damaged and extreme files are
  * refused or decoded as by libjpeg, with the same answers as on the host. Skipped without a GPU.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cuda/runtime/device.h"
 #include "cuda/jpeg/jpeg_cuda.h"
 #include "tests/support/jpeg_cases.h"
 #include "tests/support/jpeg_on_host.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -26,28 +22,25 @@ static struct {
   uint8_t *pixels;
 } gpu;
 
-static int set_up(void **state) {
+BEFORE_TESTS() {
   char reason[300];
-  (void)state;
-  if (device_count(reason, sizeof reason) == 0) return 0;
+  if (device_count(reason, sizeof reason) == 0) return;
   gpu.is_there = jpeg_prepare() == STAGE_OK && device_stream_create(&gpu.stream) == STAGE_OK &&
                  device_alloc(&gpu.scratch, ROOM_BYTES) == STAGE_OK &&
                  device_alloc(&gpu.gray, ROOM_BYTES) == STAGE_OK && device_alloc(&gpu.refused, 256) == STAGE_OK &&
                  device_alloc_pinned(&gpu.packed, &gpu.mapped, ROOM_BYTES) == STAGE_OK;
   gpu.pixels = malloc(ROOM_BYTES);
-  return gpu.is_there && gpu.pixels ? 0 : -1;
+  assert_true(gpu.is_there && gpu.pixels);
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  if (!gpu.is_there) return 0;
+AFTER_TESTS() {
+  if (!gpu.is_there) return;
   device_free(gpu.scratch);
   device_free(gpu.gray);
   device_free(gpu.refused);
   device_free_pinned(gpu.packed);
   device_stream_destroy(gpu.stream);
   free(gpu.pixels);
-  return 0;
 }
 
 /* Initial value of `refused`; the pixels, without row padding, go to gpu.pixels. */
@@ -98,8 +91,7 @@ static bool decode_both(uint32_t number, const uint8_t *bytes, size_t size, int 
   return refused == 0;
 }
 
-static void test_made_files(void **state) {
-  (void)state;
+TEST(test_made_files) {
   if (!gpu.is_there) skip_because(NEEDS_GPU);
   for (uint32_t i = 0; i < MADE; i++) {
     size_t size;
@@ -109,8 +101,7 @@ static void test_made_files(void **state) {
   }
 }
 
-static void test_changed_files(void **state) {
-  (void)state;
+TEST(test_changed_files) {
   if (!gpu.is_there) skip_because(NEEDS_GPU);
   int equal = 0;
   for (uint32_t i = 0; i < MUTATED; i++) {
@@ -125,16 +116,7 @@ static void test_changed_files(void **state) {
 }
 
 #else
-static int set_up(void **state) { return !state; }
-static int tear_down(void **state) { return !state; }
-static void test_made_files(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
-#  define test_changed_files test_made_files
-#endif
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_made_files), cmocka_unit_test(test_changed_files)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+SKIPPED_PROGRAM(NEEDS_GPU)
+
+#endif

@@ -2,10 +2,6 @@
  * Detection, orientation and descriptors of whole frames: every variant this machine can run against the reference,
  * byte for byte, on the reference's levels and keypoints of generated pictures.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -209,7 +205,7 @@ static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
   return image;
 }
 
-static void test_profiles(void **state) {
+TEST(test_profiles) {
   hs_image image = extent_is_short() ? scene(141, 117, 5) : scene(233, 171, 5);
   for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_COLMAP; profile++) {
     const hs_options o = options_of((hs_profile)profile);
@@ -219,7 +215,7 @@ static void test_profiles(void **state) {
 }
 
 /* Every rule combined with another form of output. */
-static void test_options(void **state) {
+TEST(test_options) {
   hs_image image = scene(128, 140, 9);
   for (int i = 0; i < 9; i++) {
     hs_options o = options_of(HS_PROFILE_LOWE);
@@ -242,7 +238,7 @@ static void test_options(void **state) {
 }
 
 /* Descriptors pooled over sizes, up to octaves that the picture does not have and down to windows of a few samples. */
-static void test_pooled(void **state) {
+TEST(test_pooled) {
   hs_image image = scene(80, 75, 9);
   for (int i = 0; i < 5; i++) {
     hs_options o = options_of((hs_profile)(i % 4));
@@ -258,7 +254,7 @@ static void test_pooled(void **state) {
 }
 
 /* Noise has keypoints everywhere: many in a word of the mask, and many peaks in a histogram. */
-static void test_noise(void **state) {
+TEST(test_noise) {
   for (int smooth = 0; smooth < 2; smooth++) {
     uint8_t *pixels = reference_noise(150, 90, 77, smooth);
     assert_non_null(pixels);
@@ -274,7 +270,7 @@ static void test_noise(void **state) {
   }
 }
 
-static void test_filter(void **state) {
+TEST(test_filter) {
   hs_image image = scene(160, 120, 3);
   uint8_t *mask = room(160 * 120, 1);
   for (int i = 0; i < 160 * 120; i++) mask[i] = (uint8_t)(i / 7 % 3);
@@ -291,7 +287,7 @@ static void test_filter(void **state) {
 }
 
 /* Pictures that hardly contain a window, or no window. */
-static void test_small(void **state) {
+TEST(test_small) {
   static const int32_t sizes[][2] = {{1, 1}, {2, 3}, {3, 3}, {5, 40}, {40, 5}, {9, 9}, {17, 11}, {33, 64}};
   uint32_t found = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -310,9 +306,4 @@ static void test_small(void **state) {
   assert_true(found > 20);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_options),
-                                     cmocka_unit_test(test_pooled),   cmocka_unit_test(test_noise),
-                                     cmocka_unit_test(test_filter),   cmocka_unit_test(test_small)};
-  return cmocka_run_group_tests(tests, stage_queues_make, stage_queues_free);
-}
+TESTS_BETWEEN(stage_queues_make, stage_queues_free)

@@ -2,10 +2,6 @@
  * Matching: every variant against the reference, byte for byte, on lists of awkward lengths, with duplicates, ties and
  * extreme values, of bytes and of floats, guided and not, for several numbers of threads.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -145,8 +141,7 @@ static void check_case(const match_case *c, stage_queue *queue) {
 }
 
 /* Lengths about the sizes of tiles, panels and chunks. */
-static void sizes_agree(void **state) {
-  (void)state;
+TEST(sizes_agree) {
   static const uint32_t sizes[][2] = {{0, 0},    {0, 5},   {5, 0},    {1, 1},   {1, 2},    {2, 1},
                                       {3, 3},    {4, 64},  {5, 65},   {7, 63},  {127, 17}, {16, 127},
                                       {129, 31}, {257, 9}, {33, 128}, {61, 190}};
@@ -158,8 +153,7 @@ static void sizes_agree(void **state) {
       }
 }
 
-static void values_agree(void **state) {
-  (void)state;
+TEST(values_agree) {
   for (int style = 0; style < STYLES; style++)
     for (int type = 0; type < 2; type++) {
       const match_case c = {(match_type)type, (value_style)style, 75, 141, MATCH_UNGUIDED, true};
@@ -167,8 +161,7 @@ static void values_agree(void **state) {
     }
 }
 
-static void guides_agree(void **state) {
-  (void)state;
+TEST(guides_agree) {
   for (int guide = 1; guide < 3; guide++)
     for (int type = 0; type < 2; type++)
       for (int backward = 0; backward < 2; backward++) {
@@ -179,8 +172,7 @@ static void guides_agree(void **state) {
 
 /* Several chunks on several threads, with ties everywhere, so that a result that depends on the order of work
  * differs. */
-static void threads_agree(void **state) {
-  (void)state;
+TEST(threads_agree) {
   for (int32_t threads = 2; threads <= 5; threads += 3) {
     stage_queue *queue = malloc(queue_bytes(threads));
     assert_non_null(queue);
@@ -198,8 +190,7 @@ static void threads_agree(void **state) {
 }
 
 /* More candidates than a key can number, with the nearest in the last vectors; then all squared distances equal. */
-static void many_candidates_agree(void **state) {
-  (void)state;
+TEST(many_candidates_agree) {
   const match_case few = {MATCH_U8, FEW_VALUES, 6, 17000, MATCH_UNGUIDED, true};
   check_case(&few, NULL);
   const match_case equal = {MATCH_U8, ALL_EQUAL, 5, 8193, MATCH_UNGUIDED, true};
@@ -258,8 +249,7 @@ static void check_pairs(match_args *a, stage_queue *queue) {
 }
 
 /* Where only pairs are wanted, candidates may be ruled out by a bound, but no pair changes. */
-static void pairs_agree(void **state) {
-  (void)state;
+TEST(pairs_agree) {
   static const uint32_t counts[][2] = {{700, 600}, {300, 257}, {65, 1000}, {1, 300}, {900, 100}};
   stage_queue *queue = malloc(queue_bytes(3));
   assert_non_null(queue);
@@ -288,8 +278,7 @@ static void pairs_agree(void **state) {
 
 /* The bound holds: the directions are no longer than their norm (Gershgorin's circles), and no pair of descriptors is
  * nearer than it says. */
-static void bound_is_below(void **state) {
-  (void)state;
+TEST(bound_is_below) {
   uint32_t random = 3;
   for (int i = 0; i < MATCH_BOUND_VALUES; i++) {
     double circle = 0.0;
@@ -322,8 +311,7 @@ static void bound_is_below(void **state) {
 }
 
 /* The reference on lists with known results. */
-static void reference_is_right(void **state) {
-  (void)state;
+TEST(reference_is_right) {
   uint8_t a[2 * MATCH_LENGTH] = {0}, b[4 * MATCH_LENGTH];
   memset(a + MATCH_LENGTH, 255, MATCH_LENGTH);
   memset(b, 0, sizeof b);
@@ -344,12 +332,4 @@ static void reference_is_right(void **state) {
   assert_int_equal(backward[3].nearest, 1);
   assert_int_equal(backward[3].second, 0);
   assert_true(backward[3].second_squared == (float)(128 * 254 * 254));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(reference_is_right), cmocka_unit_test(sizes_agree),
-                                     cmocka_unit_test(values_agree),       cmocka_unit_test(guides_agree),
-                                     cmocka_unit_test(threads_agree),      cmocka_unit_test(many_candidates_agree),
-                                     cmocka_unit_test(pairs_agree),        cmocka_unit_test(bound_is_below)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,6 @@
  * An octave in one fused pass: every variant this machine can run against the reference's separate stages, levels bit
  * for bit and keypoint for keypoint.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -284,7 +280,7 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
 
 /* Planes narrower and lower than any filter; strips whose halos reach both sides; ring buffers that wrap several
  * times. */
-static void test_sizes(void **state) {
+TEST(test_sizes) {
   static const int32_t sizes[][2] = {{1, 1},    {1, 40},   {40, 2},   {7, 5},   {33, 90},
                                      {64, 130}, {385, 21}, {410, 30}, {790, 12}};
   uint64_t found = 0;
@@ -302,7 +298,7 @@ static void test_sizes(void **state) {
 }
 
 /* First octaves of every kind, levels with rows at any alignment, every number of scales. */
-static void test_scales(void **state) {
+TEST(test_scales) {
   for (int32_t scales = 1; scales <= SCALES_MAX; scales++) {
     octave_case c = {.width = 800 + scales, .height = 50, .scales = scales, .border = 5, .smooth = 2};
     c.first_octave = scales % 3 - 1;
@@ -316,7 +312,7 @@ static void test_scales(void **state) {
 }
 
 /* OpenCV candidates may move by more than one sample, which needs levels made for them alone. */
-static void test_rules(void **state) {
+TEST(test_rules) {
   for (int rule = 0; rule < 3; rule++) {
     octave_case c = {.width = 420, .height = 70, .first_octave = -1, .scales = 3, .border = 5, .smooth = 1};
     c.sigma = 0.6;
@@ -330,7 +326,7 @@ static void test_rules(void **state) {
 
 /* Candidates that leave the rows in the ring buffers and settle elsewhere, at every level, in levels made for them
  * alone. */
-static void test_escaped_candidates(void **state) {
+TEST(test_escaped_candidates) {
   octave_case c = {
       .width = 400, .height = 200, .first_octave = -1, .scales = 2, .border = 1, .sigma = 1.0, .steps = 0.7};
   c.smooth = 1;
@@ -349,7 +345,7 @@ static void test_escaped_candidates(void **state) {
 }
 
 /* Few samples exceed the threshold, so that most blocks of a row, and some whole rows, are skipped. */
-static void test_few_above(void **state) {
+TEST(test_few_above) {
   octave_case c = {.width = 1700, .height = 260, .first_octave = 1, .scales = 3, .border = 1, .smooth = 5};
   c.sigma = 1.0;
   c.steps = 0.6;
@@ -364,7 +360,7 @@ static void test_few_above(void **state) {
 }
 
 /* Made from another octave's level with even and odd sides. */
-static void test_halved(void **state) {
+TEST(test_halved) {
   static const int32_t sizes[][2] = {{2, 3}, {81, 61}, {1601, 40}, {1700, 131}};
   uint64_t found = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -383,7 +379,7 @@ static void test_halved(void **state) {
 
 /* More waiting samples than the queue holds; more escaped candidates than the list holds (no capacity in small
  * pictures). */
-static void test_overruns(void **state) {
+TEST(test_overruns) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.2, .steps = 0.3, .smooth = 1};
   assert_true(check_octave(*state, &c) > 1000);
   c.width *= 2;
@@ -414,7 +410,7 @@ static void check_end(stage_queue *const *queues, const octave_case *c, int stop
 }
 
 /* Cancels between strips, and between the separate stages that follow an overflow of the fused pass. */
-static void test_ends(void **state) {
+TEST(test_ends) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.6, .steps = 0.5, .smooth = 2};
   check_end(*state, &c, 1, 3);
   check_end(*state, &c, 2, 1); /* two strips */
@@ -429,10 +425,4 @@ static void test_ends(void **state) {
   for (int stop_at = 3; stop_at <= 7; stop_at++) check_end(*state, &c, stop_at, 1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),     cmocka_unit_test(test_scales),
-                                     cmocka_unit_test(test_rules),     cmocka_unit_test(test_escaped_candidates),
-                                     cmocka_unit_test(test_few_above), cmocka_unit_test(test_halved),
-                                     cmocka_unit_test(test_overruns),  cmocka_unit_test(test_ends)};
-  return cmocka_run_group_tests_name("an octave in one pass", tests, stage_queues_make, stage_queues_free);
-}
+TESTS_BETWEEN(stage_queues_make, stage_queues_free)

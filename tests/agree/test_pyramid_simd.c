@@ -1,8 +1,4 @@
 /* Base, level step and halving: every variant this machine can run against the reference, bit for bit. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -79,7 +75,7 @@ static void check_blur(stage_queue *const *queues, const blur_case *c) {
   plane_free(&expected);
 }
 
-static void test_blur_sizes(void **state) {
+TEST(test_blur_sizes) {
   static const int32_t radii[] = {0, 1, 2, 3, 5, 8, 13, 15, 16, 17, 30, 128};
   for (int s = 0; s < SIZE_COUNT; s++)
     for (size_t r = 0; r < sizeof radii / sizeof radii[0]; r++)
@@ -91,14 +87,14 @@ static void test_blur_sizes(void **state) {
       }
 }
 
-static void test_blur_radii(void **state) {
+TEST(test_blur_radii) {
   for (int32_t radius = 1; radius <= 30; radius++) {
     const blur_case c = {131, 40, radius, BORDER_REFLECT_101, PATTERN_NOISE, 3};
     check_blur(*state, &c);
   }
 }
 
-static void test_blur_patterns(void **state) {
+TEST(test_blur_patterns) {
   for (int pattern = 0; pattern < PATTERN_COUNT; pattern++) {
     const blur_case c = {77, 53, 7, BORDER_REFLECT_101, (plane_pattern)pattern, 0};
     check_blur(*state, &c);
@@ -106,7 +102,7 @@ static void test_blur_patterns(void **state) {
 }
 
 /* More than one strip for every thread count, strips that need no copy of their lines, and bands. */
-static void test_blur_strips(void **state) {
+TEST(test_blur_strips) {
   static const blur_case cases[] = {{2500, 37, 13, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {1025, 21, 5, BORDER_REPLICATE, PATTERN_NOISE, 7},
                                     /* fewest columns and largest radius for lines copied at their ends */
@@ -120,14 +116,14 @@ static void test_blur_strips(void **state) {
 }
 
 /* Planes large enough for writes that bypass the caches, with whole and with partial vectors at the right. */
-static void test_blur_large(void **state) {
+TEST(test_blur_large) {
   static const blur_case cases[] = {{2048, 1025, 2, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {2050, 1030, 3, BORDER_REPLICATE, PATTERN_NOISE, 14}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_blur(*state, &cases[i]);
 }
 
 /* Products and sums whose last bits differ between a fused multiply-add and two roundings, and denormals. */
-static void test_blur_small_values(void **state) {
+TEST(test_blur_small_values) {
   stage_queue *const *queues = *state;
   const blur_case c = {67, 20, 6, BORDER_REFLECT_101, PATTERN_NOISE, 0};
   static const float factors[] = {1e-30f, 1e-37f, 3e-39f, 1e-44f};
@@ -226,7 +222,7 @@ static void check_base(stage_queue *const *queues, const base_case *c) {
   free(bytes);
 }
 
-static void test_base_sources(void **state) {
+TEST(test_base_sources) {
   for (int type = 0; type < 3; type++)
     for (int layout = 0; layout < 6; layout++)
       for (int32_t octave = -1; octave <= 3; octave++) {
@@ -238,7 +234,7 @@ static void test_base_sources(void **state) {
       }
 }
 
-static void test_base_sizes(void **state) {
+TEST(test_base_sizes) {
   for (int s = 0; s < SIZE_COUNT; s++)
     for (int32_t octave = -1; octave <= 1; octave++)
       for (int grid = 0; grid < 2; grid++) {
@@ -248,7 +244,7 @@ static void test_base_sizes(void **state) {
       }
 }
 
-static void test_base_strips(void **state) {
+TEST(test_base_strips) {
   for (int grid = 0; grid < 2; grid++)
     for (int type = 0; type < 3; type++) {
       const base_case doubled = {
@@ -263,7 +259,7 @@ static void test_base_strips(void **state) {
 
 /* ------------------------------------------------- halving */
 
-static void test_halve(void **state) {
+TEST(test_halve) {
   stage_queue *const *queues = *state;
   for (int s = 0; s < SIZE_COUNT; s++) {
     const int32_t width = sizes[s][0] + 1, height = sizes[s][1] + 1; /* at least 2, so that a half has a sample */
@@ -289,12 +285,4 @@ static void test_halve(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blur_sizes),   cmocka_unit_test(test_blur_radii),  cmocka_unit_test(test_blur_patterns),
-      cmocka_unit_test(test_blur_large),   cmocka_unit_test(test_blur_strips), cmocka_unit_test(test_blur_small_values),
-      cmocka_unit_test(test_base_sources), cmocka_unit_test(test_base_sizes),  cmocka_unit_test(test_base_strips),
-      cmocka_unit_test(test_halve),
-  };
-  return cmocka_run_group_tests_name("vector pyramid", tests, stage_queues_make, stage_queues_free);
-}
+TESTS_BETWEEN(stage_queues_make, stage_queues_free)

@@ -3,9 +3,6 @@
  * matches and awkward coordinates.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -114,8 +111,7 @@ static void check_five(const two_view_ops *ops, const two_view_case *c, uint64_t
   }
 }
 
-static void test_variants(void **state) {
-  (void)state;
+TEST(test_variants) {
   two_view_case *const c = malloc(sizeof *c);
   assert_non_null(c);
   for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
@@ -135,9 +131,4 @@ static void test_variants(void **state) {
   assert_null(cpu_two_view_of("none"));
   assert_non_null(cpu_choose_two_view());
   free(c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

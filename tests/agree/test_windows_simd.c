@@ -4,10 +4,6 @@
  * Keypoints are at random positions of levels down to one sample, on and beyond every border, with scales up to the
  * largest window.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -164,8 +160,7 @@ static uint32_t check_windows(int32_t width, int32_t height, int32_t values, flo
   return found;
 }
 
-static void test_tiny_levels(void **state) {
-  (void)state;
+TEST(test_tiny_levels) {
   uint32_t found = 0;
   static const int32_t sizes[][2] = {{1, 1}, {1, 5},  {5, 1},  {2, 2},   {2, 9},   {3, 3},
                                      {4, 3}, {5, 40}, {40, 5}, {15, 17}, {16, 16}, {17, 15}};
@@ -174,28 +169,17 @@ static void test_tiny_levels(void **state) {
   assert_true(found > 1000);
 }
 
-static void test_borders(void **state) {
-  (void)state;
+TEST(test_borders) {
   assert_true(check_windows(90, 70, 0, 6.0f, 6.0f) > 1000);
   assert_true(check_windows(131, 65, 2, 12.0f, 8.0f) > 1000);
 }
 
 /* A chunk of features on a constant level: no gradient, no peak, empty descriptors. */
-static void test_constant(void **state) {
-  (void)state;
-  assert_int_equal(check_windows(50, 40, 1, 3.0f, 3.0f), 0);
-}
+TEST(test_constant) { assert_int_equal(check_windows(50, 40, 1, 3.0f, 3.0f), 0); }
 
 /* Windows of up to WINDOW_RADIUS_MAX samples, complete in one direction and cut off in the other. */
-static void test_huge(void **state) {
-  (void)state;
+TEST(test_huge) {
   assert_true(check_windows(4300, 7, 2, 455.0f, 193.0f) > 100);
   assert_true(check_windows(7, 4300, 2, 455.0f, 193.0f) > 100);
   assert_true(check_windows(300, 290, 2, 60.0f, 30.0f) > 100);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiny_levels), cmocka_unit_test(test_borders),
-                                     cmocka_unit_test(test_constant), cmocka_unit_test(test_huge)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,6 @@
  * Memory: every allocation may fail, nothing leaks, contexts stay usable; frames of a known size allocate nothing; the
  * size query equals the memory that a context holds.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
@@ -80,10 +76,7 @@ static hs_status create_and_end(hs_allocator *allocator) {
   return st;
 }
 
-static void test_create(void **state) {
-  (void)state;
-  assert_int_equal(fail_each(create_and_end), 2); /* the context and its pool */
-}
+TEST(test_create) { assert_int_equal(fail_each(create_and_end), 2); /* the context and its pool */ }
 
 /* The picture and its features with the C library's allocator, for comparison with the repeated calls. */
 static hs_image scene;
@@ -110,10 +103,7 @@ static hs_status extract_and_end(hs_allocator *allocator) {
   return st;
 }
 
-static void test_extract(void **state) {
-  (void)state;
-  assert_int_equal(fail_each(extract_and_end), 5);
-}
+TEST(test_extract) { assert_int_equal(fail_each(extract_and_end), 5); }
 
 static hs_status describe_and_end(hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -130,10 +120,7 @@ static hs_status describe_and_end(hs_allocator *allocator) {
   return st;
 }
 
-static void test_describe(void **state) {
-  (void)state;
-  assert_int_equal(fail_each(describe_and_end), 7); /* and two lists of the call */
-}
+TEST(test_describe) { assert_int_equal(fail_each(describe_and_end), 7); /* and two lists of the call */ }
 
 static hs_status patches_and_end(hs_allocator *allocator) {
   enum { PATCHES = 3, SIDE = 32 };
@@ -154,8 +141,7 @@ static hs_status patches_and_end(hs_allocator *allocator) {
   return st;
 }
 
-static void test_patches(void **state) {
-  (void)state;
+TEST(test_patches) {
   assert_int_equal(fail_each(patches_and_end), 5); /* their positions, the levels and the gray picture */
 }
 
@@ -175,10 +161,7 @@ static hs_status view_and_end(hs_allocator *allocator) {
   return st;
 }
 
-static void test_view(void **state) {
-  (void)state;
-  (void)fail_each(view_and_end);
-}
+TEST(test_view) { (void)fail_each(view_and_end); }
 
 /* A frame repeated after overflow of its lists: the second slab may fail too. */
 static hs_status regrow_and_end(hs_allocator *allocator) {
@@ -197,10 +180,7 @@ static hs_status regrow_and_end(hs_allocator *allocator) {
   return st;
 }
 
-static void test_regrown_frame(void **state) {
-  (void)state;
-  assert_true(fail_each(regrow_and_end) >= 6);
-}
+TEST(test_regrown_frame) { assert_true(fail_each(regrow_and_end) >= 6); }
 
 static hs_status render_and_free(hs_allocator *allocator) {
   hs_image image;
@@ -219,16 +199,14 @@ static hs_status load_scene_and_free(hs_allocator *allocator) {
   return st;
 }
 
-static void test_render_and_load(void **state) {
-  (void)state;
+TEST(test_render_and_load) {
   (void)fail_each(render_and_free);
   (void)fail_each(load_scene_and_free);
 }
 
 /* ------------------------------------------------------------------ frames without allocations */
 
-static void test_known_size_allocates_nothing(void **state) {
-  (void)state;
+TEST(test_known_size_allocates_nothing) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
     byte_counter bytes = {0};
     const hs_allocator allocator = counting_bytes(&bytes);
@@ -260,8 +238,7 @@ static void test_known_size_allocates_nothing(void **state) {
 /* ------------------------------------------------------------------ sizes */
 
 /* The query equals the bytes that the context holds, without results. */
-static void test_query_is_what_is_held(void **state) {
-  (void)state;
+TEST(test_query_is_what_is_held) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
     byte_counter bytes = {0};
     const hs_allocator allocator = counting_bytes(&bytes);
@@ -287,8 +264,7 @@ static void test_query_is_what_is_held(void **state) {
   }
 }
 
-static void test_query_arguments(void **state) {
-  (void)state;
+TEST(test_query_arguments) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   uint64_t host = 7, device = 7, larger;
   assert_int_equal(hs_workspace_query(NULL, 10, 10, &host, &device), HS_ERR_ARGUMENT);
@@ -323,8 +299,7 @@ static hs_status save_and_load(hs_allocator *allocator) {
   return st;
 }
 
-static void test_save_and_load(void **state) {
-  (void)state;
+TEST(test_save_and_load) {
   const char *endings[] = {".txt", ".npz", ".csv", ".json", ".key", ".sift", ".yml", ".feat", ".hsf"};
   static scratch_folder folder;
   static char path[SCRATCH_PATH_BYTES];
@@ -338,34 +313,14 @@ static void test_save_and_load(void **state) {
   scratch_folder_remove(&folder);
 }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene = extraction_scene(121, 90, 4, NULL);
   expected = extraction_once(&o, &scene);
-  return expected.count > 20 ? 0 : -1;
+  assert_true(expected.count > 20);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&expected);
   hs_image_free(&scene);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_create),
-      cmocka_unit_test(test_extract),
-      cmocka_unit_test(test_describe),
-      cmocka_unit_test(test_patches),
-      cmocka_unit_test(test_view),
-      cmocka_unit_test(test_regrown_frame),
-      cmocka_unit_test(test_render_and_load),
-      cmocka_unit_test(test_known_size_allocates_nothing),
-      cmocka_unit_test(test_query_is_what_is_held),
-      cmocka_unit_test(test_query_arguments),
-      cmocka_unit_test(test_save_and_load),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,8 +2,6 @@
  * Every bad argument has its status and message, changes nothing, and leaves the context usable.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -13,21 +11,18 @@ static hs_image scene;
 static hs_context *context;
 static hs_features expected;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene = extraction_scene(120, 90, 4, NULL);
   context = extraction_context(&o);
   expected = extraction_run(context, &scene);
-  return expected.count > 20 ? 0 : -1;
+  assert_true(expected.count > 20);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&expected);
   hs_destroy(context);
   hs_image_free(&scene);
-  return 0;
 }
 
 /* The context works as before. */
@@ -53,8 +48,7 @@ static void expect_image_refused(const hs_image *image, hs_status status, const 
   assert_true(f.count == 77 && f.image_width == 5 && !f.keypoints && count == 99 && !view);
 }
 
-static void test_bad_images(void **state) {
-  (void)state;
+TEST(test_bad_images) {
   hs_image i = scene;
   i.data = NULL;
   expect_image_refused(&i, HS_ERR_IMAGE, "image.data is null");
@@ -84,8 +78,7 @@ static void test_bad_images(void **state) {
   check_usable();
 }
 
-static void test_bad_float_and_wide_images(void **state) {
-  (void)state;
+TEST(test_bad_float_and_wide_images) {
   hs_image floats = extraction_as_floats(&scene), i = floats;
   i.stride_bytes = 4 * 120 + 2;
   expect_image_refused(&i, HS_ERR_IMAGE, "multiple of 4");
@@ -112,8 +105,7 @@ static void test_bad_float_and_wide_images(void **state) {
   check_usable();
 }
 
-static void test_null_arguments(void **state) {
-  (void)state;
+TEST(test_null_arguments) {
   hs_features f = {0};
   const hs_features *view;
   hs_keypoint k = expected.keypoints[0];
@@ -141,8 +133,7 @@ static void test_null_arguments(void **state) {
   assert_string_equal(hs_backend_report(NULL), "");
 }
 
-static void test_bad_creation(void **state) {
-  (void)state;
+TEST(test_bad_creation) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   char message[64];
   hs_context *c = context;
@@ -161,8 +152,7 @@ static void test_bad_creation(void **state) {
   hs_destroy(c);
 }
 
-static void test_bad_masks(void **state) {
-  (void)state;
+TEST(test_bad_masks) {
   hs_features f = {0};
   hs_image bad[7];
   static const char *const reasons[7] = {"mask is ", "mask is ",  "of type 1",      "layout 2",
@@ -196,8 +186,7 @@ static void check_prefix(const hs_keypoint *keypoints, const uint8_t *descriptor
   assert_memory_equal(descriptors, expected.descriptors, n * HS_DESCRIPTOR_LENGTH);
 }
 
-static void test_extract_into(void **state) {
-  (void)state;
+TEST(test_extract_into) {
   const size_t full = expected.count, capacities[] = {0, 1, 7, full - 1, full, full + 1, full + 100};
   hs_keypoint *keypoints = malloc(sizeof *keypoints * (full + 100));
   uint8_t *descriptors = malloc(HS_DESCRIPTOR_LENGTH * (full + 100));
@@ -226,8 +215,7 @@ static void test_extract_into(void **state) {
 /* ------------------------------------------------------------------ user keypoints */
 
 /* None of these keypoints can be described; the others in the list can. */
-static void test_undescribable_keypoints(void **state) {
-  (void)state;
+TEST(test_undescribable_keypoints) {
   const hs_keypoint good = expected.keypoints[5];
   enum { BAD = 14 };
   hs_keypoint bad[BAD];
@@ -262,8 +250,7 @@ static void test_undescribable_keypoints(void **state) {
   check_usable();
 }
 
-static void test_describe_edge_cases(void **state) {
-  (void)state;
+TEST(test_describe_edge_cases) {
   hs_features f = {0};
   assert_int_equal(hs_describe(context, &scene, NULL, 0, &f, NULL), HS_OK);
   assert_int_equal(f.count, 0);
@@ -278,8 +265,7 @@ static void test_describe_edge_cases(void **state) {
 }
 
 /* A later header's struct is longer: known fields are filled, the others zero, and nothing after it is written. */
-static void test_statistics_of_a_later_header(void **state) {
-  (void)state;
+TEST(test_statistics_of_a_later_header) {
   struct {
     hs_statistics known;
     uint64_t later[2], behind;
@@ -295,19 +281,4 @@ static void test_statistics_of_a_later_header(void **state) {
   assert_true(s.later[0] == 0 && s.later[1] == 0);
   assert_int_equal(s.behind, UINT64_C(0xeeeeeeeeeeeeeeee));
   check_usable();
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_images),
-      cmocka_unit_test(test_bad_float_and_wide_images),
-      cmocka_unit_test(test_null_arguments),
-      cmocka_unit_test(test_bad_creation),
-      cmocka_unit_test(test_bad_masks),
-      cmocka_unit_test(test_extract_into),
-      cmocka_unit_test(test_undescribable_keypoints),
-      cmocka_unit_test(test_describe_edge_cases),
-      cmocka_unit_test(test_statistics_of_a_later_header),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,9 +3,6 @@
  */
 #include <fenv.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -31,8 +28,7 @@ static void *caller_main(void *argument) {
   return NULL;
 }
 
-static void test_contexts_at_once(void **state) {
-  (void)state;
+TEST(test_contexts_at_once) {
   static caller callers[CALLERS];
   pthread_t threads[CALLERS];
   memset(callers, 0, sizeof callers);
@@ -70,8 +66,7 @@ static void *borrow(void *argument) {
   return NULL;
 }
 
-static void test_context_handed_over(void **state) {
-  (void)state;
+TEST(test_context_handed_over) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(110, 80, 2, NULL);
   borrowed job = {extraction_context(&o), &image, {0}, HS_OK};
@@ -90,8 +85,7 @@ static void test_context_handed_over(void **state) {
 }
 
 /* Options are read during the call only. */
-static void test_options_are_copied(void **state) {
-  (void)state;
+TEST(test_options_are_copied) {
   hs_options *o = malloc(sizeof *o);
   hs_expert_options *expert = malloc(sizeof *expert);
   char *variant = malloc(16);
@@ -184,8 +178,7 @@ static void check_mode(const float_mode *m, hs_profile profile, const hs_image *
   hs_features_free(&g);
 }
 
-static void test_float_environment(void **state) {
-  (void)state;
+TEST(test_float_environment) {
   hs_image image = extraction_scene(130, 100, 6, NULL);
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
     const hs_options o = extraction_options((hs_profile)profile);
@@ -194,14 +187,4 @@ static void test_float_environment(void **state) {
     hs_features_free(&expected);
   }
   hs_image_free(&image);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_contexts_at_once),
-      cmocka_unit_test(test_context_handed_over),
-      cmocka_unit_test(test_options_are_copied),
-      cmocka_unit_test(test_float_environment),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

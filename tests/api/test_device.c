@@ -3,17 +3,12 @@
  * missing devices. Skipped without a device.
  */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
@@ -55,19 +50,16 @@ static hs_statistics statistics_of(const hs_context *c) {
 static hs_image scene;
 static hs_features expected;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene = extraction_scene(160, 121, 4, NULL);
   expected = extraction_once(&o, &scene);
-  return expected.count > 20 ? 0 : -1;
+  assert_true(expected.count > 20);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&expected);
   hs_image_free(&scene);
-  return 0;
 }
 
 /* ------------------------------------------------------------------ host allocations that fail */
@@ -98,8 +90,7 @@ static hs_status extract_and_end(const hs_allocator *allocator) {
   return st;
 }
 
-static void test_failing_allocations(void **state) {
-  (void)state;
+TEST(test_failing_allocations) {
   NEED_DEVICE();
   const hs_options o = device_options(HS_PROFILE_LOWE);
   size_t failures = 0;
@@ -117,8 +108,7 @@ static void test_failing_allocations(void **state) {
   assert_true(failures >= 4); /* the context and its device part; two arrays of features */
 }
 
-static void test_known_size_allocates_nothing(void **state) {
-  (void)state;
+TEST(test_known_size_allocates_nothing) {
   NEED_DEVICE();
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -145,8 +135,7 @@ static void test_known_size_allocates_nothing(void **state) {
 /* ------------------------------------------------------------------ limits */
 
 /* A frame that exceeds the limit is extracted in tiles, or refused if these exceed it too. */
-static void test_max_memory(void **state) {
-  (void)state;
+TEST(test_max_memory) {
   NEED_DEVICE();
   hs_options o = device_options(HS_PROFILE_LOWE);
   hs_image large = extraction_scene(1200, 900, 2, NULL);
@@ -189,8 +178,7 @@ static void test_max_memory(void **state) {
 }
 
 /* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
-static void test_lists_beyond_the_limit(void **state) {
-  (void)state;
+TEST(test_lists_beyond_the_limit) {
   NEED_DEVICE();
   enum { WIDTH = 150, HEIGHT = 120 };
   static const uint8_t black[WIDTH * HEIGHT];
@@ -269,8 +257,7 @@ static void *caller_main(void *argument) {
   return NULL;
 }
 
-static void test_contexts_at_once(void **state) {
-  (void)state;
+TEST(test_contexts_at_once) {
   NEED_DEVICE();
   static const hs_profile profiles[CALLERS] = {HS_PROFILE_LOWE, HS_PROFILE_OPENCV};
   static caller callers[CALLERS];
@@ -299,8 +286,7 @@ static void test_contexts_at_once(void **state) {
 
 /* ------------------------------------------------------------------ reports of a context */
 
-static void test_statistics(void **state) {
-  (void)state;
+TEST(test_statistics) {
   NEED_DEVICE();
   hs_options o = device_options(HS_PROFILE_LOWE);
   uint64_t host, device;
@@ -323,8 +309,7 @@ static void test_statistics(void **state) {
   hs_destroy(c);
 }
 
-static void test_no_such_device(void **state) {
-  (void)state;
+TEST(test_no_such_device) {
   NEED_DEVICE();
   const int32_t indices[] = {devices(), 1023}; /* the first missing device, and the highest allowed number */
   for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++) {
@@ -345,14 +330,4 @@ static void test_no_such_device(void **state) {
   hs_features f = extraction_once(&o, &scene); /* the existing device works as before */
   extraction_check_equal(&expected, &f, "after a device that is not there");
   hs_features_free(&f);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_failing_allocations), cmocka_unit_test(test_known_size_allocates_nothing),
-      cmocka_unit_test(test_max_memory),          cmocka_unit_test(test_lists_beyond_the_limit),
-      cmocka_unit_test(test_contexts_at_once),    cmocka_unit_test(test_statistics),
-      cmocka_unit_test(test_no_such_device),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,19 +2,15 @@
  * The primitives for device memory in a context on the CPU: an error that says so. Needs no device; skipped in a build
  * without CUDA.
  */
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_primitives.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
 #  include "pipeline/include/hartsift_cuda.h"
 
-static void cpu_context(void **state) {
-  (void)state;
+TEST(cpu_context) {
   hs_options o;
   hs_context *c = NULL;
   double sum = 3.0;
@@ -39,14 +35,6 @@ static void cpu_context(void **state) {
 
 #else
 
-static void cpu_context(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
+TEST(cpu_context) { skip_because(NEEDS_GPU); }
 
 #endif
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cpu_context)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -2,11 +2,6 @@
  * From files to features in one call: hs_extract_file, hs_submit_file and related calls equal loading followed by
  * extraction, for all load options, alone and in flight. A file that cannot be read fails alone.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
@@ -14,7 +9,6 @@
 #include "tests/support/extraction.h"
 #include "tests/support/image_maker.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 enum { FILES = 9, TAG_ORIENTATION = 0x0112, SIZED = 70 };
 
@@ -48,22 +42,18 @@ static void make_file(int i) {
   hs_image_free(&scene);
 }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   scratch_folder_make(&folder);
   for (int i = 0; i < FILES; i++) make_file(i);
   mask = extraction_scene(widths[0], heights[0], 1, NULL);
   for (int32_t i = 0; i < widths[0] * heights[0]; i++)
     ((uint8_t *)(uintptr_t)mask.data)[i] = i % widths[0] < widths[0] / 2 ? 0 : 255;
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   for (int i = 0; i < FILES; i++) image_file_free(&contents[i]);
   hs_image_free(&mask);
   scratch_folder_remove(&folder);
-  return 0;
 }
 
 static bool options_on(hs_device device, hs_options *o) {
@@ -133,20 +123,11 @@ static void check_device(hs_device device) {
   hs_destroy(c);
 }
 
-static void test_cpu(void **state) {
-  (void)state;
-  check_device(HS_DEVICE_CPU);
-}
+TEST(test_cpu) { check_device(HS_DEVICE_CPU); }
 
-static void test_cuda(void **state) {
-  (void)state;
-  check_device(HS_DEVICE_CUDA);
-}
+TEST(test_cuda) { check_device(HS_DEVICE_CUDA); }
 
-static void test_hybrid(void **state) {
-  (void)state;
-  check_device(HS_DEVICE_HYBRID);
-}
+TEST(test_hybrid) { check_device(HS_DEVICE_HYBRID); }
 
 /* A mask of the original's size for a reduced picture is sampled at the centres of the reduced pixels. */
 static hs_image smaller_mask(const hs_image *picture) {
@@ -197,15 +178,9 @@ static void check_masks(hs_device device) {
   hs_destroy(c);
 }
 
-static void test_masks_cpu(void **state) {
-  (void)state;
-  check_masks(HS_DEVICE_CPU);
-}
+TEST(test_masks_cpu) { check_masks(HS_DEVICE_CPU); }
 
-static void test_masks_cuda(void **state) {
-  (void)state;
-  check_masks(HS_DEVICE_CUDA);
-}
+TEST(test_masks_cuda) { check_masks(HS_DEVICE_CUDA); }
 
 /* Files that cannot be read, or exceed a limit, fail alone and in order, with the message of loading. */
 static void check_failures(hs_device device) {
@@ -245,15 +220,9 @@ static void check_failures(hs_device device) {
   hs_features_free(&found);
 }
 
-static void test_failures_cpu(void **state) {
-  (void)state;
-  check_failures(HS_DEVICE_CPU);
-}
+TEST(test_failures_cpu) { check_failures(HS_DEVICE_CPU); }
 
-static void test_failures_cuda(void **state) {
-  (void)state;
-  check_failures(HS_DEVICE_CUDA);
-}
+TEST(test_failures_cuda) { check_failures(HS_DEVICE_CUDA); }
 
 /* A valid JPEG with surplus data before its end marker, without that marker, or with a header of an unknown version:
  * libjpeg decodes all to the same picture and reports the fault. */
@@ -312,19 +281,12 @@ static void check_damage(hs_device device) {
   hs_destroy(c);
 }
 
-static void test_damage_cpu(void **state) {
-  (void)state;
-  check_damage(HS_DEVICE_CPU);
-}
+TEST(test_damage_cpu) { check_damage(HS_DEVICE_CPU); }
 
-static void test_damage_cuda(void **state) {
-  (void)state;
-  check_damage(HS_DEVICE_CUDA);
-}
+TEST(test_damage_cuda) { check_damage(HS_DEVICE_CUDA); }
 
 /* Failures are explained in the caller's buffer, also failures of the call itself. */
-static void test_reasons_of_loading(void **state) {
-  (void)state;
+TEST(test_reasons_of_loading) {
   char message[256] = "";
   const hs_load_options load = {.struct_size = sizeof load, .message = message, .message_bytes = sizeof message};
   const hs_load_options backwards = {.struct_size = sizeof load,
@@ -343,8 +305,7 @@ static void test_reasons_of_loading(void **state) {
   assert_non_null(strstr(message, "the value range is 2 to 1"));
 }
 
-static void test_arguments(void **state) {
-  (void)state;
+TEST(test_arguments) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.in_flight = 2;
   hs_context *c = extraction_context(&o);
@@ -385,8 +346,7 @@ static void test_arguments(void **state) {
 }
 
 /* EXIF is available with the features. The limits of loading apply, or the context's if it has none. */
-static void test_exif_and_limits(void **state) {
-  (void)state;
+TEST(test_exif_and_limits) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
   hs_exif exif = {.focal_length = 1, .reserved = {0}};
@@ -414,8 +374,7 @@ static void test_exif_and_limits(void **state) {
 }
 
 /* Every allocation fails once: that image fails, the next one succeeds, nothing leaks. */
-static void test_allocations(void **state) {
-  (void)state;
+TEST(test_allocations) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_features expected = separately(0, &loads[2], NULL), f = {0};
   counted_allocator counter = {0};
@@ -441,23 +400,4 @@ static void test_allocations(void **state) {
     assert_true(n < 200);
   }
   hs_features_free(&expected);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cpu),
-      cmocka_unit_test(test_cuda),
-      cmocka_unit_test(test_hybrid),
-      cmocka_unit_test(test_masks_cpu),
-      cmocka_unit_test(test_masks_cuda),
-      cmocka_unit_test(test_failures_cpu),
-      cmocka_unit_test(test_failures_cuda),
-      cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_exif_and_limits),
-      cmocka_unit_test(test_allocations),
-      cmocka_unit_test(test_damage_cpu),
-      cmocka_unit_test(test_damage_cuda),
-      cmocka_unit_test(test_reasons_of_loading),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

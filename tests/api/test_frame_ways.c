@@ -7,23 +7,14 @@
 #include "pipeline/context/context.h"
 #include "tests/support/extraction.h"
 #include "tests/support/rows_check.h"
-#include "tests/support/skip.h"
 
 enum { WIDTH = 640, HEIGHT = 480, LARGE_WIDTH = 1280, LARGE_HEIGHT = 960, SMALL = 96 };
 
 static hs_image scene;
 
-static int make_scene(void **state) {
-  (void)state;
-  scene = extraction_scene(WIDTH, HEIGHT, 3, NULL);
-  return 0;
-}
+BEFORE_TESTS() { scene = extraction_scene(WIDTH, HEIGHT, 3, NULL); }
 
-static int free_scene(void **state) {
-  (void)state;
-  hs_image_free(&scene);
-  return 0;
-}
+AFTER_TESTS() { hs_image_free(&scene); }
 
 static hs_statistics statistics_of(const hs_context *c) {
   hs_statistics s = {.struct_size = sizeof s};
@@ -65,8 +56,7 @@ static void describe(hs_context *c) {
   hs_features_free(&found);
 }
 
-static void test_names(void **state) {
-  (void)state;
+TEST(test_names) {
   assert_string_equal(hs_frame_way_name(HS_WAY_NONE), "none");
   assert_string_equal(hs_frame_way_name(HS_WAY_HYBRID), "hybrid");
   assert_null(hs_frame_way_name((hs_frame_way)(HS_WAY_HYBRID + 1)));
@@ -74,8 +64,7 @@ static void test_names(void **state) {
     assert_string_not_equal(hs_frame_way_name((hs_frame_way)way), hs_frame_way_name((hs_frame_way)(way - 1)));
 }
 
-static void test_cpu(void **state) {
-  (void)state;
+TEST(test_cpu) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 1;
   hs_context *c = extraction_context(&o);
@@ -98,8 +87,7 @@ static void test_cpu(void **state) {
   hs_destroy(c);
 }
 
-static void test_cpu_passes(void **state) {
-  (void)state;
+TEST(test_cpu_passes) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 1;
   hs_context *c = extraction_context(&o);
@@ -110,8 +98,7 @@ static void test_cpu_passes(void **state) {
   hs_destroy(c);
 }
 
-static void test_cpu_tiles(void **state) {
-  (void)state;
+TEST(test_cpu_tiles) {
   hs_options o = extraction_options(HS_PROFILE_VLFEAT);
   o.threads = 2;
   o.max_memory_bytes = rows_cap(o, WIDTH, HEIGHT);
@@ -132,8 +119,7 @@ static hs_options gpu_options(hs_profile profile) {
 #define NEED_GPU()                                                                                                     \
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU)
 
-static void test_gpu(void **state) {
-  (void)state;
+TEST(test_gpu) {
   NEED_GPU();
   const hs_options o = gpu_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
@@ -144,8 +130,7 @@ static void test_gpu(void **state) {
   hs_destroy(c);
 }
 
-static void test_gpu_in_flight(void **state) {
-  (void)state;
+TEST(test_gpu_in_flight) {
   NEED_GPU();
   hs_options o = gpu_options(HS_PROFILE_LOWE);
   o.in_flight = 1;
@@ -174,8 +159,7 @@ static void test_gpu_in_flight(void **state) {
   hs_destroy(c);
 }
 
-static void test_gpu_tiles(void **state) {
-  (void)state;
+TEST(test_gpu_tiles) {
   NEED_GPU();
   hs_options o = gpu_options(HS_PROFILE_VLFEAT);
   o.max_memory_bytes = rows_cap(o, WIDTH, HEIGHT);
@@ -186,8 +170,7 @@ static void test_gpu_tiles(void **state) {
   hs_destroy(c);
 }
 
-static void test_hybrid(void **state) {
-  (void)state;
+TEST(test_hybrid) {
   NEED_GPU();
   hs_options o = gpu_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_HYBRID;
@@ -196,13 +179,4 @@ static void test_hybrid(void **state) {
   extract(c, &scene);
   check_way(c, HS_WAY_HYBRID);
   hs_destroy(c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names),     cmocka_unit_test(test_cpu),    cmocka_unit_test(test_cpu_passes),
-      cmocka_unit_test(test_cpu_tiles), cmocka_unit_test(test_gpu),    cmocka_unit_test(test_gpu_in_flight),
-      cmocka_unit_test(test_gpu_tiles), cmocka_unit_test(test_hybrid),
-  };
-  return cmocka_run_group_tests(tests, make_scene, free_scene);
 }

@@ -1,17 +1,11 @@
 /*
  * Images in flight: order, bytes and bounds of hs_submit and hs_wait, on every available device.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
-#include "tests/support/skip.h"
 
 enum { IMAGES = 13 };
 
@@ -144,14 +138,10 @@ static void check_groups(hs_device device) {
     }
 }
 
-static void test_batches_cuda(void **state) {
-  (void)state;
-  check_groups(HS_DEVICE_CUDA);
-}
+TEST(test_batches_cuda) { check_groups(HS_DEVICE_CUDA); }
 
 /* Lists that are too short for some images of a group: the group is repeated with longer lists. */
-static void test_overflow_in_group(void **state) {
-  (void)state;
+TEST(test_overflow_in_group) {
   enum { PICTURES = 24, SIDE = 200 };
   hs_options o;
   if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
@@ -185,20 +175,11 @@ static void test_overflow_in_group(void **state) {
   free(flat);
 }
 
-static void test_stream_cpu(void **state) {
-  (void)state;
-  check_device(HS_DEVICE_CPU);
-}
+TEST(test_stream_cpu) { check_device(HS_DEVICE_CPU); }
 
-static void test_stream_cuda(void **state) {
-  (void)state;
-  check_device(HS_DEVICE_CUDA);
-}
+TEST(test_stream_cuda) { check_device(HS_DEVICE_CUDA); }
 
-static void test_stream_hybrid(void **state) {
-  (void)state;
-  check_device(HS_DEVICE_HYBRID);
-}
+TEST(test_stream_hybrid) { check_device(HS_DEVICE_HYBRID); }
 
 /* A view stays valid until the next wait, whatever is submitted and finished meanwhile. */
 static void check_view_stays(hs_device device) {
@@ -223,18 +204,11 @@ static void check_view_stays(hs_device device) {
   stock_free(&s);
 }
 
-static void test_view_stays_cpu(void **state) {
-  (void)state;
-  check_view_stays(HS_DEVICE_CPU);
-}
+TEST(test_view_stays_cpu) { check_view_stays(HS_DEVICE_CPU); }
 
-static void test_view_stays_cuda(void **state) {
-  (void)state;
-  check_view_stays(HS_DEVICE_CUDA);
-}
+TEST(test_view_stays_cuda) { check_view_stays(HS_DEVICE_CUDA); }
 
-static void test_arguments(void **state) {
-  (void)state;
+TEST(test_arguments) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_pixels = 50 * 50;
   hs_context *c = extraction_context(&o);
@@ -267,8 +241,7 @@ static void test_arguments(void **state) {
 }
 
 /* Lists that grew for a larger picture are not allocated for each image of a group. */
-static void test_grown_lists_in_groups(void **state) {
-  (void)state;
+TEST(test_grown_lists_in_groups) {
   enum { PICTURES = 128, SIDE = 64, LANES_MAX = 8 };
   hs_options o;
   if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
@@ -292,19 +265,4 @@ static void test_grown_lists_in_groups(void **state) {
   hs_features_free(&f);
   hs_features_free(&expected);
   hs_image_free(&image);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stream_cpu),
-      cmocka_unit_test(test_stream_cuda),
-      cmocka_unit_test(test_stream_hybrid),
-      cmocka_unit_test(test_view_stays_cpu),
-      cmocka_unit_test(test_view_stays_cuda),
-      cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_batches_cuda),
-      cmocka_unit_test(test_overflow_in_group),
-      cmocka_unit_test(test_grown_lists_in_groups),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

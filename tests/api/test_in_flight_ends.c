@@ -5,8 +5,6 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <dirent.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +14,6 @@
 #include "pipeline/context/context.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
-#include "tests/support/skip.h"
 
 /* Skips the test where there is no such device. */
 static hs_options options_of(hs_device device) {
@@ -52,15 +49,9 @@ static void check_failure_alone(hs_device device) {
   hs_image_free(&large);
 }
 
-static void test_failure_alone(void **state) {
-  (void)state;
-  check_failure_alone(HS_DEVICE_CPU);
-}
+TEST(test_failure_alone) { check_failure_alone(HS_DEVICE_CPU); }
 
-static void test_failure_alone_cuda(void **state) {
-  (void)state;
-  check_failure_alone(HS_DEVICE_CUDA);
-}
+TEST(test_failure_alone_cuda) { check_failure_alone(HS_DEVICE_CUDA); }
 
 /* The memory of a frame of this size, host or device, whichever is larger. */
 static uint64_t workspace_of(const hs_options *o, const hs_image *image) {
@@ -95,15 +86,9 @@ static void check_destroy_in_flight(hs_device device) {
   hs_image_free(&image);
 }
 
-static void test_destroy_in_flight(void **state) {
-  (void)state;
-  check_destroy_in_flight(HS_DEVICE_CPU);
-}
+TEST(test_destroy_in_flight) { check_destroy_in_flight(HS_DEVICE_CPU); }
 
-static void test_destroy_in_flight_cuda(void **state) {
-  (void)state;
-  check_destroy_in_flight(HS_DEVICE_CUDA);
-}
+TEST(test_destroy_in_flight_cuda) { check_destroy_in_flight(HS_DEVICE_CUDA); }
 
 static void handle_crash(int number) {
   (void)number;
@@ -111,8 +96,7 @@ static void handle_crash(int number) {
 }
 
 /* The caller's crash handler runs on the worker that reads missing pixels (a mapped file that was truncated). */
-static void test_fault_of_a_lane_is_handled(void **state) {
-  (void)state;
+TEST(test_fault_of_a_lane_is_handled) {
   int child_status = -1;
   const pid_t child = fork();
   if (child == 0) {
@@ -133,8 +117,7 @@ static void test_fault_of_a_lane_is_handled(void **state) {
 }
 
 /* The child process has neither threads nor workers to wait for. */
-static void test_destroyed_in_a_forked_child(void **state) {
-  (void)state;
+TEST(test_destroyed_in_a_forked_child) {
   hs_image image = extraction_scene(150, 120, 1, NULL);
   for (int submitted = 0; submitted <= 4; submitted += 2) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -169,8 +152,7 @@ static int threads_of_process(void) {
 
 /* Workers share all threads of the options, even if these do not divide evenly, and their memory counts from the
  * start. */
-static void test_threads_of_lanes(void **state) {
-  (void)state;
+TEST(test_threads_of_lanes) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(70, 60, 3, NULL);
   hs_features f = {0};
@@ -192,8 +174,7 @@ static void test_threads_of_lanes(void **state) {
 
 /* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, because the counting
  * allocator serves one thread. */
-static void test_allocations(void **state) {
-  (void)state;
+TEST(test_allocations) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(70, 60, 3, NULL);
   hs_features expected = extraction_once(&o, &image);
@@ -231,18 +212,4 @@ static void test_allocations(void **state) {
   }
   hs_features_free(&expected);
   hs_image_free(&image);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_failure_alone),
-      cmocka_unit_test(test_failure_alone_cuda),
-      cmocka_unit_test(test_destroy_in_flight),
-      cmocka_unit_test(test_destroy_in_flight_cuda),
-      cmocka_unit_test(test_fault_of_a_lane_is_handled),
-      cmocka_unit_test(test_destroyed_in_a_forked_child),
-      cmocka_unit_test(test_threads_of_lanes),
-      cmocka_unit_test(test_allocations),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

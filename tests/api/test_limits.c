@@ -1,18 +1,13 @@
 /*
  * Limits, statistics, and pictures of extreme sizes.
  */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
-static void test_max_pixels(void **state) {
-  (void)state;
+TEST(test_max_pixels) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_pixels = 60 * 50;
   hs_context *c = extraction_context(&o);
@@ -29,8 +24,7 @@ static void test_max_pixels(void **state) {
 
 /* Sides whose samples exceed the precision of float coordinates, in each call that takes an image: refused before
  * memory is requested. */
-static void test_longest_side(void **state) {
-  (void)state;
+TEST(test_longest_side) {
   enum { LONG = (1 << 21) + 1, THIN = 12 };
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -64,8 +58,7 @@ static void test_longest_side(void **state) {
   free(pixels);
 }
 
-static void test_max_memory(void **state) {
-  (void)state;
+TEST(test_max_memory) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   uint64_t small, large, device;
   assert_int_equal(hs_workspace_query(&o, 60, 50, &small, &device), HS_OK);
@@ -89,8 +82,7 @@ static void test_max_memory(void **state) {
 }
 
 /* If the system has no memory for the whole frame, the message says how to extract it within less. */
-static void test_advice_without_memory(void **state) {
-  (void)state;
+TEST(test_advice_without_memory) {
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -113,8 +105,7 @@ static void test_advice_without_memory(void **state) {
 }
 
 /* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
-static void test_lists_beyond_the_limit(void **state) {
-  (void)state;
+TEST(test_lists_beyond_the_limit) {
   hs_options o = extraction_options(HS_PROFILE_VLFEAT);
   /* noise without thresholds, finely sampled: far more features than the lists' initial capacity */
   o.edge = 1000.0f;
@@ -153,8 +144,7 @@ static void test_lists_beyond_the_limit(void **state) {
   free(noise);
 }
 
-static void test_statistics(void **state) {
-  (void)state;
+TEST(test_statistics) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
   hs_statistics s = {.struct_size = sizeof s};
@@ -180,8 +170,7 @@ static void test_statistics(void **state) {
   hs_destroy(c);
 }
 
-static void test_backend_report(void **state) {
-  (void)state;
+TEST(test_backend_report) {
   static const char *const stages[] = {"base", "blur", "halve", "detect", "orient", "select", "describe"};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, "blur=ref,detect=ref");
@@ -199,8 +188,7 @@ static void test_backend_report(void **state) {
 }
 
 /* Sizes too small for a keypoint give none; thin and tiny ones do no harm in any profile. */
-static void test_extreme_sizes(void **state) {
-  (void)state;
+TEST(test_extreme_sizes) {
   static const int32_t sizes[][2] = {{1, 1}, {1, 100000}, {100000, 1}, {3, 3}, {2, 5}, {5, 2}, {1, 2}, {100000, 2}};
   uint8_t *noise = reference_noise(100000, 2, 3u, 0);
   assert_non_null(noise);
@@ -222,8 +210,7 @@ static void test_extreme_sizes(void **state) {
 }
 
 /* Small sizes in sequence, in one context, at every first octave. */
-static void test_all_small_sizes(void **state) {
-  (void)state;
+TEST(test_all_small_sizes) {
   uint8_t *noise = reference_noise(40, 40, 3u, 1);
   assert_non_null(noise);
   for (int32_t first = -1; first <= 3; first++) {
@@ -243,19 +230,4 @@ static void test_all_small_sizes(void **state) {
     hs_destroy(c);
   }
   free(noise);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_pixels),
-      cmocka_unit_test(test_longest_side),
-      cmocka_unit_test(test_max_memory),
-      cmocka_unit_test(test_advice_without_memory),
-      cmocka_unit_test(test_lists_beyond_the_limit),
-      cmocka_unit_test(test_statistics),
-      cmocka_unit_test(test_backend_report),
-      cmocka_unit_test(test_extreme_sizes),
-      cmocka_unit_test(test_all_small_sizes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,10 @@
  * Matching calls on a CUDA device against the same calls on the CPU: lists in host memory and on the device, both
  * descriptor types, every option; memory that is allocated once, refused or missing. Skipped without a device.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -134,15 +129,13 @@ static void check_type(hs_descriptor_type type) {
   free_views(&v);
 }
 
-static void test_same_as_cpu(void **state) {
-  (void)state;
+TEST(test_same_as_cpu) {
   NEED_DEVICE();
   check_type(HS_DESCRIPTOR_U8);
   check_type(HS_DESCRIPTOR_F32);
 }
 
-static void test_empty_lists(void **state) {
-  (void)state;
+TEST(test_empty_lists) {
   NEED_DEVICE();
   scene_views v = views_of(HS_DESCRIPTOR_U8);
   const hs_features none = {0};
@@ -165,8 +158,7 @@ static void test_empty_lists(void **state) {
 }
 
 /* Results of contexts on one device, matched in device memory. */
-static void test_resident_results(void **state) {
-  (void)state;
+TEST(test_resident_results) {
   NEED_DEVICE();
   hs_context *gpu[2] = {context_on(HS_DEVICE_CUDA, NULL), context_on(HS_DEVICE_CUDA, NULL)};
   hs_cuda_features left[2];
@@ -201,8 +193,7 @@ static void test_resident_results(void **state) {
   device_stream_destroy(stream);
 }
 
-static void test_memory(void **state) {
-  (void)state;
+TEST(test_memory) {
   NEED_DEVICE();
   scene_views v = views_of(HS_DESCRIPTOR_U8);
   counted_allocator counter = {.fill = 0xa5};
@@ -235,8 +226,7 @@ static void test_memory(void **state) {
   free_views(&v);
 }
 
-static void test_refused(void **state) {
-  (void)state;
+TEST(test_refused) {
   NEED_DEVICE();
   scene_views v = views_of(HS_DESCRIPTOR_U8);
   resident_list a = make_resident(&v.first, 0);
@@ -265,14 +255,6 @@ static void test_refused(void **state) {
   hs_destroy(cpu);
   drop_resident(&a);
   free_views(&v);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_as_cpu), cmocka_unit_test(test_empty_lists), cmocka_unit_test(test_resident_results),
-      cmocka_unit_test(test_memory),      cmocka_unit_test(test_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

@@ -2,10 +2,6 @@
  * Calls of matching: messages name wrong arguments and options, and nothing changes; empty lists are valid; every
  * allocation may fail; known sizes allocate nothing.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -44,7 +40,7 @@ static int close_lists(void **state) {
   return 0;
 }
 
-static void null_is_refused(void **state) {
+TEST(null_is_refused) {
   const lists *l = *state;
   hs_matches m = {0};
   hs_nearest nearest[40];
@@ -83,7 +79,7 @@ static void refuse(const lists *l, const hs_match_options *o, const char *field)
   assert_true(m.count == 1 && m.pairs == &pair && pair.first == 1);
 }
 
-static void options_are_checked(void **state) {
+TEST(options_are_checked) {
   const lists *l = *state;
   hs_match_options good, o;
   assert_int_equal(hs_match_options_init(&good), HS_OK);
@@ -110,7 +106,7 @@ static void options_are_checked(void **state) {
 }
 
 /* A limit whose square underflows to 0 is valid: only equal descriptors match. */
-static void tiny_limits(void **state) {
+TEST(tiny_limits) {
   const lists *l = *state;
   hs_context *const contexts[] = {NULL, l->context};
   hs_match_options o[2];
@@ -128,7 +124,7 @@ static void tiny_limits(void **state) {
 }
 
 /* A pair at exactly the largest distance is kept; at the next smaller limit it is not. */
-static void distance_at_its_limit(void **state) {
+TEST(distance_at_its_limit) {
   const lists *l = *state;
   hs_context *const contexts[] = {NULL, l->context};
   hs_keypoint keypoint = {.sigma = 1.0f};
@@ -147,7 +143,7 @@ static void distance_at_its_limit(void **state) {
 }
 
 /* An older header's struct ends earlier; a later one's may have more fields if all are zero. */
-static void options_of_other_headers(void **state) {
+TEST(options_of_other_headers) {
   const lists *l = *state;
   struct {
     hs_match_options known;
@@ -170,7 +166,7 @@ static void options_of_other_headers(void **state) {
   hs_matches_free(&expected);
 }
 
-static void empty_lists(void **state) {
+TEST(empty_lists) {
   const lists *l = *state;
   const hs_features none = {0};
   hs_matches m = {0};
@@ -201,7 +197,7 @@ static void empty_lists(void **state) {
 
 /* With one feature there is no second nearest: without the ratio test it matches every feature, whatever the other
  * tests. */
-static void a_single_feature_has_one_match(void **state) {
+TEST(a_single_feature_has_one_match) {
   const lists *l = *state;
   hs_matches one_way = {0}, mutual = {0};
   hs_match_options o;
@@ -241,7 +237,7 @@ static void a_single_feature_has_one_match(void **state) {
 }
 
 /* Only a guide reads the positions. */
-static void places_are_for_guides(void **state) {
+TEST(places_are_for_guides) {
   const lists *l = *state;
   hs_features bare = l->a;
   hs_matches m = {0};
@@ -256,7 +252,7 @@ static void places_are_for_guides(void **state) {
 }
 
 /* The n-th allocation fails for each n; then the same call succeeds. Returns the number of allocations. */
-static void allocations_may_fail(void **state) {
+TEST(allocations_may_fail) {
   const lists *l = *state;
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
@@ -286,7 +282,7 @@ static void allocations_may_fail(void **state) {
   }
 }
 
-static void memory_is_limited_and_counted(void **state) {
+TEST(memory_is_limited_and_counted) {
   const lists *l = *state;
   hs_options options = extraction_options(HS_PROFILE_LOWE);
   hs_matches m = {0};
@@ -308,7 +304,7 @@ static void memory_is_limited_and_counted(void **state) {
 }
 
 /* A context alternates between extraction and matching. */
-static void matching_and_extraction_share_a_context(void **state) {
+TEST(matching_and_extraction_share_a_context) {
   const lists *l = *state;
   hs_image scene = extraction_scene(160, 120, 5, NULL);
   hs_features f = {0};
@@ -325,17 +321,4 @@ static void matching_and_extraction_share_a_context(void **state) {
   hs_image_free(&scene);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(null_is_refused),
-                                     cmocka_unit_test(options_are_checked),
-                                     cmocka_unit_test(tiny_limits),
-                                     cmocka_unit_test(distance_at_its_limit),
-                                     cmocka_unit_test(empty_lists),
-                                     cmocka_unit_test(a_single_feature_has_one_match),
-                                     cmocka_unit_test(options_of_other_headers),
-                                     cmocka_unit_test(places_are_for_guides),
-                                     cmocka_unit_test(allocations_may_fail),
-                                     cmocka_unit_test(memory_is_limited_and_counted),
-                                     cmocka_unit_test(matching_and_extraction_share_a_context)};
-  return cmocka_run_group_tests(tests, open_lists, close_lists);
-}
+TESTS_BETWEEN(open_lists, close_lists)

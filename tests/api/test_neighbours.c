@@ -3,9 +3,6 @@
  * lengths, ties, non-finite floats, guides, several threads, no context at all, and a GPU if available.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -14,7 +11,6 @@
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"
-#include "tests/support/skip.h"
 
 typedef enum content { NOISE, FEW, CLUSTERS, EQUAL, EXTREMES, NOT_FINITE, CONTENTS } content;
 
@@ -106,24 +102,20 @@ static void add_backend(const char *name, const char *variant, int32_t threads, 
   backends[backend_count++] = (backend){name, extraction_context(&o)};
 }
 
-static int set_up(void **state) {
+BEFORE_TESTS() {
   static const char *const names[] = {"ref", "sse2", "avx2", "avx512", "avx512vnni", "neon"};
   static const char *const variants[] = {"match=ref",    "match=sse2",       "match=avx2",
                                          "match=avx512", "match=avx512vnni", "match=neon"};
-  (void)state;
   backends[backend_count++] = (backend){"no context", NULL};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (cpu_variant_ops(names[i])) add_backend(names[i], variants[i], 1, HS_DEVICE_CPU);
   add_backend("three threads", NULL, 3, HS_DEVICE_CPU);
   has_gpu = extraction_has_gpu();
   if (has_gpu) add_backend("GPU", NULL, 1, HS_DEVICE_CUDA);
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   for (size_t i = 0; i < backend_count; i++) hs_destroy(backends[i].context);
-  return 0;
 }
 
 /* ------------------------------------------------------------------ comparisons */
@@ -217,8 +209,7 @@ static hs_match_options defaults(void) {
 
 /* ------------------------------------------------------------------ tests */
 
-static void sizes_agree(void **state) {
-  (void)state;
+TEST(sizes_agree) {
   static const size_t sizes[][2] = {{0, 0},   {0, 5},    {5, 0},   {1, 1},    {3, 127},  {4, 128},
                                     {5, 129}, {33, 257}, {70, 65}, {129, 40}, {2, 1500}, {300, 9}};
   const hs_match_options o = defaults();
@@ -228,8 +219,7 @@ static void sizes_agree(void **state) {
   }
 }
 
-static void contents_agree(void **state) {
-  (void)state;
+TEST(contents_agree) {
   const hs_match_options o = defaults();
   for (int what = 0; what < CONTENTS; what++) {
     if (what != NOT_FINITE) check_content(HS_DESCRIPTOR_U8, (content)what, 45, 333, &o);
@@ -237,8 +227,7 @@ static void contents_agree(void **state) {
   }
 }
 
-static void guides_agree(void **state) {
-  (void)state;
+TEST(guides_agree) {
   static const double homography[9] = {1.02, 0.03, -4, -0.02, 0.98, 7, 1e-5, 2e-5, 1};
   static const double fundamental[9] = {0, -1e-6, 3e-4, 2e-6, 0, -0.02, -4e-4, 0.02, 0.1};
   for (int guide = HS_GUIDE_HOMOGRAPHY; guide <= HS_GUIDE_FUNDAMENTAL; guide++) {
@@ -252,8 +241,7 @@ static void guides_agree(void **state) {
 }
 
 /* The first two equal the result of hs_find_nearest. */
-static void two_are_the_two_nearest(void **state) {
-  (void)state;
+TEST(two_are_the_two_nearest) {
   hs_features a = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 200, 1), b = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 180, 2);
   hs_nearest *two = malloc(a.count * sizeof *two);
   hs_neighbour *k = malloc(2 * a.count * sizeof *k);
@@ -272,8 +260,7 @@ static void two_are_the_two_nearest(void **state) {
 }
 
 /* Enough rows for several chunks, which a low memory limit makes smaller. */
-static void chunks_agree(void **state) {
-  (void)state;
+TEST(chunks_agree) {
   hs_features a = make_list(HS_DESCRIPTOR_U8, FEW, 1500, 1), b = make_list(HS_DESCRIPTOR_U8, FEW, 40, 2);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_neighbour *expected = malloc(3 * a.count * sizeof *expected), *found = malloc(3 * a.count * sizeof *found);
@@ -303,8 +290,7 @@ static void chunks_agree(void **state) {
   hs_features_free(&b);
 }
 
-static void wrong_arguments_are_named(void **state) {
-  (void)state;
+TEST(wrong_arguments_are_named) {
   hs_features a = make_list(HS_DESCRIPTOR_U8, NOISE, 4, 1), floats = make_list(HS_DESCRIPTOR_F32, NOISE, 4, 1);
   hs_neighbour found[8];
   hs_neighbour_lists lists = {0};
@@ -328,8 +314,7 @@ static void wrong_arguments_are_named(void **state) {
 }
 
 /* Every allocation may fail; nothing leaks then, and the lists are empty or complete. */
-static void allocations_may_fail(void **state) {
-  (void)state;
+TEST(allocations_may_fail) {
   hs_features a = make_list(HS_DESCRIPTOR_U8, FEW, 40, 1);
   counted_allocator counted = {0};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -351,14 +336,4 @@ static void allocations_may_fail(void **state) {
   hs_destroy(c);
   assert_int_equal(counted.alive, 0);
   hs_features_free(&a);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sizes_agree),          cmocka_unit_test(contents_agree),
-      cmocka_unit_test(guides_agree),         cmocka_unit_test(two_are_the_two_nearest),
-      cmocka_unit_test(chunks_agree),         cmocka_unit_test(wrong_arguments_are_named),
-      cmocka_unit_test(allocations_may_fail),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

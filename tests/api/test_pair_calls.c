@@ -3,10 +3,6 @@
  * is destroyed leaks nothing, waits end, and every allocation may fail.
  */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "tests/support/test.h"
@@ -83,7 +79,7 @@ static void refuse(const shared *s, hs_context *c, const hs_collection *collecti
   if (!strstr(hs_last_error(c), word)) fail_msg("'%s' does not mention %s", hs_last_error(c), word);
 }
 
-static void arguments(void **state) {
+TEST(arguments) {
   const shared *s = *state;
   hs_context *c = make_context(NULL);
   const hs_image_pair good = {0, 1}, same = {1, 1}, outside = {0, 9};
@@ -111,7 +107,7 @@ static void arguments(void **state) {
   hs_destroy(c);
 }
 
-static void options(void **state) {
+TEST(options) {
   const shared *s = *state;
   hs_context *c = make_context(NULL);
   const hs_image_pair good = {0, 1};
@@ -143,7 +139,7 @@ static void options(void **state) {
   hs_destroy(c);
 }
 
-static void no_pairs(void **state) {
+TEST(no_pairs) {
   const shared *s = *state;
   hs_context *c = make_context(NULL);
   const hs_pair_result *result;
@@ -158,7 +154,7 @@ static void no_pairs(void **state) {
   hs_destroy(c);
 }
 
-static void descriptors_of_two_types(void **state) {
+TEST(descriptors_of_two_types) {
   const shared *s = *state;
   test_collection floats;
   collection_maker_fill(&floats, 2, 30, HS_DESCRIPTOR_F32, 3);
@@ -181,7 +177,7 @@ static void descriptors_of_two_types(void **state) {
 }
 
 /* Ended after some results, with the context destroyed before or after the run. */
-static void ended_early(void **state) {
+TEST(ended_early) {
   const shared *s = *state;
   for (int context_first = 0; context_first < 2; context_first++)
     for (size_t taken = 0; taken < 12; taken += 4) {
@@ -239,8 +235,7 @@ static hs_status read_nothing(void *user, uint32_t image, hs_features *features,
   return HS_OK;
 }
 
-static void waiting_ends(void **state) {
-  (void)state;
+TEST(waiting_ends) {
   gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
   const hs_collection_image images[2] = {{0}, {0}};
   const hs_collection collection = {.images = images, .image_count = 2, .read = read_nothing, .user = &g};
@@ -266,7 +261,7 @@ static void waiting_ends(void **state) {
 
 /* One allocation after another fails, for later ones every third: the run does not begin, or ends, or the pair reports
  * it; nothing leaks. */
-static void failing_allocations(void **state) {
+TEST(failing_allocations) {
   const shared *s = *state;
   hs_verify_options verify;
   (void)hs_verify_options_init(&verify, HS_FUNDAMENTAL);
@@ -341,7 +336,7 @@ static hs_status read_two(void *user, uint32_t image, hs_features *features, cha
 }
 
 /* Results that finish after hs_pairs_next has failed are not returned. */
-static void failing_alike(void **state) {
+TEST(failing_alike) {
   const shared *s = *state;
   held_up h = {.lock = PTHREAD_MUTEX_INITIALIZER,
                .changed = PTHREAD_COND_INITIALIZER,
@@ -374,16 +369,4 @@ static void failing_alike(void **state) {
   hs_destroy(c);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(arguments),
-      cmocka_unit_test(options),
-      cmocka_unit_test(no_pairs),
-      cmocka_unit_test(descriptors_of_two_types),
-      cmocka_unit_test(ended_early),
-      cmocka_unit_test(waiting_ends),
-      cmocka_unit_test(failing_allocations),
-      cmocka_unit_test(failing_alike),
-  };
-  return cmocka_run_group_tests(tests, open_shared, close_shared);
-}
+TESTS_BETWEEN(open_shared, close_shared)

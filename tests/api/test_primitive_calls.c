@@ -1,10 +1,5 @@
 /* Refusals of the primitives: their statuses and messages, and outputs stay unwritten. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
-
-#include "pipeline/include/hartsift.h"
 
 typedef struct fixture {
   hs_context *context;
@@ -36,6 +31,8 @@ static int teardown(void **state) {
   return 0;
 }
 
+#define TEST_ON_FIXTURE(NAME) TEST_GIVEN(NAME, fixture, f, setup, teardown)
+
 static hs_array good(const fixture *f, hs_element type) { return (hs_array){f->data, 8, 4, 0, type}; }
 
 /* Every function that takes such an array refuses it, with and without a context, and leaves its outputs alone. */
@@ -59,8 +56,7 @@ static void assert_refused(fixture *f, const hs_array *a, hs_status status, cons
   for (int i = 0; i < 64; i++) assert_true(f->out[i] == 0.0);
 }
 
-static void test_arrays(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_arrays) {
   hs_array a = good(f, HS_ELEMENT_F64);
   assert_refused(f, NULL, HS_ERR_ARGUMENT, "null");
   a.data = NULL;
@@ -92,8 +88,7 @@ static void test_arrays(void **state) {
   assert_refused(f, &a, HS_ERR_LIMIT, "address space");
 }
 
-static void test_null_outputs(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_null_outputs) {
   const hs_array a = good(f, HS_ELEMENT_F64), bytes = good(f, HS_ELEMENT_U8);
   const hs_tiling tiling = {2, 2, 0.0};
   const double taps[3] = {1, 1, 1};
@@ -113,8 +108,7 @@ static void test_null_outputs(void **state) {
   assert_true(f->one == -5.0);
 }
 
-static void test_tilings(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_tilings) {
   const hs_array a = good(f, HS_ELEMENT_F64);
   const hs_tiling none = {0, 2, 0.0}, flat = {2, 0, 0.0}, huge = {SIZE_MAX, SIZE_MAX, 3.0};
   assert_int_equal(hs_tile_stats(f->context, &a, &none, f->tiles, 4, &f->count), HS_ERR_ARGUMENT);
@@ -124,8 +118,7 @@ static void test_tilings(void **state) {
   assert_true(f->tiles[0].sum == 31.0 * 16.0 && f->tiles[0].above == 28);
 }
 
-static void test_bytes_only(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_bytes_only) {
   const hs_array words = good(f, HS_ELEMENT_U16), bytes = good(f, HS_ELEMENT_U8);
   hs_array mask = bytes;
   assert_int_equal(hs_histogram256(f->context, &words, NULL, f->counts), HS_ERR_ARGUMENT);
@@ -137,8 +130,7 @@ static void test_bytes_only(void **state) {
   assert_int_equal(f->counts[0], 0);
 }
 
-static void test_filters(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_filters) {
   const double taps[4] = {1, 2, 3, 4};
   const hs_array a = good(f, HS_ELEMENT_F64), bytes = good(f, HS_ELEMENT_U8);
   assert_int_equal(hs_convolve1d(f->context, &bytes, taps, 3, HS_ENDS_ZERO, f->out, 0), HS_ERR_ARGUMENT);
@@ -154,8 +146,7 @@ static void test_filters(void **state) {
 }
 
 /* Only equalisation works in place; a partial overlap is always refused. */
-static void test_overlaps(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_overlaps) {
   const double taps[3] = {1, 2, 3};
   uint8_t *bytes = (uint8_t *)f->data;
   const hs_array a = good(f, HS_ELEMENT_F64), picture = {bytes, 8, 4, 16, HS_ELEMENT_U8};
@@ -169,8 +160,7 @@ static void test_overlaps(void **state) {
 }
 
 /* The context stays usable, and its message is cleared by the next success. */
-static void test_use_after_failure(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_use_after_failure) {
   const hs_array a = {f->data, 64, 1, 0, HS_ELEMENT_F64};
   assert_int_equal(hs_reduce_sum(f->context, NULL, &f->one), HS_ERR_ARGUMENT);
   assert_true(hs_last_error(f->context)[0] != '\0');
@@ -179,8 +169,7 @@ static void test_use_after_failure(void **state) {
 }
 
 /* Refused as by hs_create and hs_match. */
-static void test_instruction_set_that_is_not_there(void **state) {
-  (void)state;
+TEST(test_instruction_set_that_is_not_there) {
   const float values[4] = {1, 2, 3, 4};
   const hs_array array = {.data = values, .width = 4, .height = 1, .type = HS_ELEMENT_F32};
   double sum = 0;
@@ -193,18 +182,4 @@ static void test_instruction_set_that_is_not_there(void **state) {
   assert_int_equal(created, HS_ERR_OPTION);
   assert_int_equal(summed, HS_ERR_OPTION);
   assert_int_equal(hs_reduce_sum(NULL, &array, &sum), HS_OK);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_arrays, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_null_outputs, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_tilings, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_bytes_only, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_filters, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_overlaps, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_use_after_failure, setup, teardown),
-      cmocka_unit_test(test_instruction_set_that_is_not_there),
-  };
-  return cmocka_run_group_tests_name("calls of the primitives", tests, NULL, NULL);
 }

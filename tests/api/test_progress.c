@@ -3,9 +3,6 @@
  * call, and neither progress nor cancelling changes a byte of later results.
  */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -43,8 +40,7 @@ static void listen(int end_at) {
   assert_int_equal(hs_set_progress(f.context, tell, &f.told), HS_OK);
 }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 2;
   f.image = extraction_scene(320, 240, 4, NULL);
@@ -52,17 +48,14 @@ static int set_up(void **state) {
   f.expected = extraction_run(f.context, &f.image);
   feature_maker_fill(&f.many, 700, FEATURES_U8, 1);
   feature_maker_fill(&f.few, 90, FEATURES_U8, 2);
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_destroy(f.context);
   hs_image_free(&f.image);
   hs_features_free(&f.expected);
   hs_features_free(&f.many);
   hs_features_free(&f.few);
-  return 0;
 }
 
 /* ---- the calls that report progress */
@@ -135,8 +128,7 @@ static const struct {
              {"hs_find_within", call_within, 2}};
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
-static void progress_is_told(void **state) {
-  (void)state;
+TEST(progress_is_told) {
   for (size_t i = 0; i < CALLS; i++) {
     listen(0);
     assert_int_equal(calls[i].call(), HS_OK);
@@ -147,8 +139,7 @@ static void progress_is_told(void **state) {
 }
 
 /* Cancels at every call; afterwards the context gives the same results as before. */
-static void every_call_can_end(void **state) {
-  (void)state;
+TEST(every_call_can_end) {
   for (size_t i = 0; i < CALLS; i++) {
     hs_status status = HS_ERR_CANCELLED;
     for (int n = 1; status != HS_OK; n++) {
@@ -168,8 +159,7 @@ static void every_call_can_end(void **state) {
 }
 
 /* Lists so long that matching calls the function between slices of the first. */
-static void slices_do_not_show(void **state) {
-  (void)state;
+TEST(slices_do_not_show) {
   enum { COLUMNS = (1 << 20) + 5, ROWS = 300 };
   hs_features rows = {0}, columns = {.count = COLUMNS, .descriptor_type = HS_DESCRIPTOR_U8};
   hs_keypoint *places = calloc(COLUMNS, sizeof *places);
@@ -204,8 +194,7 @@ static void slices_do_not_show(void **state) {
 }
 
 /* A picture whose octaves use fused passes: however it ends, the reported work adds up. */
-static void large_octaves_add_up(void **state) {
-  (void)state;
+TEST(large_octaves_add_up) {
   hs_image large = extraction_scene(1300, 1250, 5, NULL);
   for (int32_t threads = 1; threads <= 2; threads++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -227,14 +216,4 @@ static void large_octaves_add_up(void **state) {
   hs_image_free(&large);
 }
 
-static void a_context_is_needed(void **state) {
-  (void)state;
-  assert_int_equal(hs_set_progress(NULL, tell, NULL), HS_ERR_ARGUMENT);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(progress_is_told), cmocka_unit_test(every_call_can_end),
-                                     cmocka_unit_test(slices_do_not_show), cmocka_unit_test(large_octaves_add_up),
-                                     cmocka_unit_test(a_context_is_needed)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST(a_context_is_needed) { assert_int_equal(hs_set_progress(NULL, tell, NULL), HS_ERR_ARGUMENT); }

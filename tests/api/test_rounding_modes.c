@@ -3,9 +3,6 @@
  * caller's mode is unchanged afterwards.
  */
 #include <fenv.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -58,15 +55,13 @@ static void check_model(hs_geometry_model model, two_view_kind kind) {
   free(v);
 }
 
-static void test_geometry(void **state) {
-  (void)state;
+TEST(test_geometry) {
   check_model(HS_HOMOGRAPHY, TWO_VIEW_PLANE);
   check_model(HS_FUNDAMENTAL, TWO_VIEW_VOLUME);
   check_model(HS_ESSENTIAL, TWO_VIEW_VOLUME);
 }
 
-static void test_matching(void **state) {
-  (void)state;
+TEST(test_matching) {
   hs_features a = {0}, b = {0};
   hs_matches first = {0}, matches = {0};
   hs_match_options o;
@@ -130,8 +125,7 @@ static void check_format(const scratch_folder *folder, const feature_format *for
   hs_features_free(&first);
 }
 
-static void test_files(void **state) {
-  (void)state;
+TEST(test_files) {
   scratch_folder folder;
   hs_features features = {0};
   scratch_folder_make(&folder);
@@ -142,8 +136,7 @@ static void test_files(void **state) {
   scratch_folder_remove(&folder);
 }
 
-static void test_camera(void **state) {
-  (void)state;
+TEST(test_camera) {
   hs_colmap_camera first = {0}, camera;
   for (int m = 0; m < MODES; m++) {
     memset(&camera, 0, sizeof camera);
@@ -153,14 +146,4 @@ static void test_camera(void **state) {
     if (m == 0) first = camera;
     assert_memory_equal(&camera, &first, sizeof camera);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_geometry),
-      cmocka_unit_test(test_matching),
-      cmocka_unit_test(test_files),
-      cmocka_unit_test(test_camera),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

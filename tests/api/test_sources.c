@@ -2,9 +2,6 @@
  * Sources of pictures: pixels, a file, its bytes, rows, and each of these prefetched, give the same features on every
  * use; errors of a source are reported where they are known.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_batch.h"
@@ -12,7 +9,6 @@
 #include "tests/support/extraction.h"
 #include "tests/support/rows_check.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 enum { WIDTH = 150, HEIGHT = 110, SMALLER = 90, TALL = 400 };
 
@@ -22,28 +18,24 @@ static image_file file;
 static hs_image pixels; /* the decoded file */
 static hs_features expected;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const png_spec spec = {.depth = 8, .width = WIDTH, .height = HEIGHT};
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   file = png_spec_make(&spec);
-  if (!file.bytes) return 0;
+  if (!file.bytes) return;
   scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "picture", path), file.bytes, file.size);
   assert_int_equal(hs_load_image(path, NULL, &pixels), HS_OK);
   expected = extraction_once(&o, &pixels);
   assert_true(expected.count > 5);
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  if (!file.bytes) return 0;
+AFTER_TESTS() {
+  if (!file.bytes) return;
   image_file_free(&file);
   hs_image_free(&pixels);
   hs_features_free(&expected);
   scratch_folder_remove(&folder);
-  return 0;
 }
 
 /* Rows of a picture in memory; fail_at: the row whose reading fails, counted from 1 over all reads; 0: none. */
@@ -102,8 +94,7 @@ static void check_source(hs_context *c, const hs_source *source, const hs_featur
   hs_features_free(&found);
 }
 
-static void test_kinds(void **state) {
-  (void)state;
+TEST(test_kinds) {
   need_file();
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
@@ -119,8 +110,7 @@ static void test_kinds(void **state) {
   hs_destroy(c);
 }
 
-static void test_in_flight(void **state) {
-  (void)state;
+TEST(test_in_flight) {
   need_file();
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.in_flight = 6;
@@ -174,8 +164,7 @@ static hs_image tall_picture(hs_sample_type type) {
 }
 
 /* Under a memory limit the rows are never in memory all at once: the workspace holds a band. */
-static void test_rows_in_tiles(void **state) {
-  (void)state;
+TEST(test_rows_in_tiles) {
   for (int type = HS_U8; type <= HS_F32; type++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     hs_image image = tall_picture((hs_sample_type)type);
@@ -207,8 +196,7 @@ static void test_rows_in_tiles(void **state) {
 
 /* A status returned by the row function becomes the call's status, with rows held or not; afterwards the rows are
  * usable again. */
-static void test_rows_that_fail(void **state) {
-  (void)state;
+TEST(test_rows_that_fail) {
   hs_image image = tall_picture(HS_U8);
   for (int in_tiles = 0; in_tiles < 2; in_tiles++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -236,8 +224,7 @@ static void test_rows_that_fail(void **state) {
 }
 
 /* Limits and sizes of load apply to rows as to files. */
-static void test_rows_with_load(void **state) {
-  (void)state;
+TEST(test_rows_with_load) {
   need_file();
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
@@ -260,8 +247,7 @@ static void test_rows_with_load(void **state) {
 }
 
 /* Drops the left half; a mask of another size is refused, for a file as soon as its size is known. */
-static void test_masks(void **state) {
-  (void)state;
+TEST(test_masks) {
   need_file();
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
@@ -307,8 +293,7 @@ static void check_refused(hs_context *c, hs_source source, hs_status status, con
 }
 
 /* A batch scales a mask of the original's size with the file, as hs_extract_source does. */
-static void test_masks_of_a_batch(void **state) {
-  (void)state;
+TEST(test_masks_of_a_batch) {
   enum { SIDE = 200 };
   static unsigned char right[SIDE * SIDE];
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -339,8 +324,7 @@ static void test_masks_of_a_batch(void **state) {
   hs_destroy(c);
 }
 
-static void test_wrong_use(void **state) {
-  (void)state;
+TEST(test_wrong_use) {
   need_file();
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
@@ -392,8 +376,7 @@ static void test_wrong_use(void **state) {
 
 /* Memory of a prefetch comes from load's allocator and is returned to it; a view allocates nothing; a failure is
  * explained. */
-static void test_memory_and_message(void **state) {
-  (void)state;
+TEST(test_memory_and_message) {
   need_file();
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -422,19 +405,4 @@ static void test_memory_and_message(void **state) {
   assert_int_equal(hs_load_source(&sources[2], &loaded), HS_ERR_IO);
   assert_non_null(strstr(message, "reading its rows ended with HS_ERR_IO"));
   assert_int_equal(counter.alive, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_kinds),
-      cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_rows_in_tiles),
-      cmocka_unit_test(test_rows_that_fail),
-      cmocka_unit_test(test_rows_with_load),
-      cmocka_unit_test(test_masks),
-      cmocka_unit_test(test_masks_of_a_batch),
-      cmocka_unit_test(test_wrong_use),
-      cmocka_unit_test(test_memory_and_message),
-  };
-  return cmocka_run_group_tests_name("sources", tests, set_up, tear_down);
 }

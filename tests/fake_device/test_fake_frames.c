@@ -2,11 +2,6 @@
  * Frames on fake GPUs: results that stay there, several GPUs, memory used by other programs, a lost device, every call
  * of the device failing once, and leftovers of frames of other sizes.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_cuda.h"
@@ -20,23 +15,20 @@
 static hs_image scene, other;
 static hs_features expected, other_expected;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene = extraction_scene(160, 121, 4, NULL);
   other = extraction_scene(97, 150, 7, NULL);
   expected = extraction_once(&o, &scene);
   other_expected = extraction_once(&o, &other);
-  return expected.count > 20 && other_expected.count > 20 ? 0 : -1;
+  assert_true(expected.count > 20 && other_expected.count > 20);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&expected);
   hs_features_free(&other_expected);
   hs_image_free(&scene);
   hs_image_free(&other);
-  return 0;
 }
 
 static hs_options options_on(hs_device device, int32_t index) {
@@ -54,8 +46,7 @@ static hs_statistics statistics_of(const hs_context *c) {
 
 /* ------------------------------------------------------------------ results */
 
-static void test_resident_results(void **state) {
-  (void)state;
+TEST(test_resident_results) {
   fake_reset(2);
   const hs_options o = options_on(HS_DEVICE_CUDA, 1);
   hs_context *c = extraction_context(&o);
@@ -81,8 +72,7 @@ static void test_resident_results(void **state) {
 }
 
 /* The first frame of a size makes no graph and neither allocates nor frees; its second frame makes the graph. */
-static void test_first_of_a_size(void **state) {
-  (void)state;
+TEST(test_first_of_a_size) {
   fake_reset(1);
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
   hs_context *c = extraction_context(&o);
@@ -103,8 +93,7 @@ static void test_first_of_a_size(void **state) {
 
 /* Workers use one spare graph for new sizes of one kind: each new size updates it. The last size, met again, keeps
  * it. */
-static void test_sizes_of_a_lane(void **state) {
-  (void)state;
+TEST(test_sizes_of_a_lane) {
   fake_reset(1);
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
   o.in_flight = 1;
@@ -129,8 +118,7 @@ static void test_sizes_of_a_lane(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-static void test_every_profile(void **state) {
-  (void)state;
+TEST(test_every_profile) {
   fake_reset(1);
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int kind = 0; kind < 3; kind++) {
@@ -150,8 +138,7 @@ static void test_every_profile(void **state) {
 }
 
 /* A picture large enough to be uploaded in bands. */
-static void test_bands(void **state) {
-  (void)state;
+TEST(test_bands) {
   fake_reset(1);
   hs_image large = extraction_scene(1300, 800, 3, NULL);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -167,8 +154,7 @@ static void test_bands(void **state) {
 
 /* The search writes no word between two octaves' masks; words left there by frames of other sizes must not become
  * candidates. */
-static void test_candidates_after_other_sizes(void **state) {
-  (void)state;
+TEST(test_candidates_after_other_sizes) {
   fake_reset(1);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const int32_t sizes[][2] = {{160, 121}, {97, 150}, {33, 47}, {121, 77}, {65, 39}, {160, 121}, {51, 119}};
@@ -199,8 +185,7 @@ static void test_candidates_after_other_sizes(void **state) {
 
 /* ------------------------------------------------------------------ memory used by other programs */
 
-static void test_full_before_the_context(void **state) {
-  (void)state;
+TEST(test_full_before_the_context) {
   fake_reset(1);
   fake.gpus[0].error = DEVICE_ERROR_MEMORY;
   fake.gpus[0].others_bytes = 1000 * MIB;
@@ -228,8 +213,7 @@ static void test_full_before_the_context(void **state) {
 }
 
 /* Memory for the context, but not for a frame. */
-static void test_full_for_a_frame(void **state) {
-  (void)state;
+TEST(test_full_for_a_frame) {
   fake_reset(1);
   fake.gpus[0].others_bytes = 1023 * MIB;
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
@@ -261,8 +245,7 @@ static void test_full_for_a_frame(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-static void test_full_in_flight(void **state) {
-  (void)state;
+TEST(test_full_in_flight) {
   enum { IMAGES = 12 };
   fake_reset(1);
   hs_options o = options_on(HS_DEVICE_AUTO, 0);
@@ -288,8 +271,7 @@ static void test_full_in_flight(void **state) {
 
 /* ------------------------------------------------------------------ devices that fail */
 
-static void test_lost(void **state) {
-  (void)state;
+TEST(test_lost) {
   fake_reset(2);
   const hs_options o = options_on(HS_DEVICE_CUDA, 0), second = options_on(HS_DEVICE_CUDA, 1);
   hs_context *c = extraction_context(&o), *beside = extraction_context(&second);
@@ -330,8 +312,7 @@ static hs_status extract_two(const hs_allocator *allocator) {
   return st;
 }
 
-static void test_every_call_fails(void **state) {
-  (void)state;
+TEST(test_every_call_fails) {
   for (int lost = 0; lost < 2; lost++) {
     hs_status st = HS_ERR_DEVICE;
     uint64_t at = 0;
@@ -355,8 +336,7 @@ static void test_every_call_fails(void **state) {
 /* ------------------------------------------------------------------ primitives */
 
 /* One handle can mean several streams: every call waits for the previous one, which shares its scratch memory. */
-static void test_primitives_follow_one_another(void **state) {
-  (void)state;
+TEST(test_primitives_follow_one_another) {
   fake_reset(1);
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
   hs_context *c = extraction_context(&o);
@@ -383,22 +363,4 @@ static void test_primitives_follow_one_another(void **state) {
   device_stream_destroy(stream);
   hs_destroy(c);
   assert_int_equal(fake.alive, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_resident_results),
-      cmocka_unit_test(test_first_of_a_size),
-      cmocka_unit_test(test_sizes_of_a_lane),
-      cmocka_unit_test(test_every_profile),
-      cmocka_unit_test(test_bands),
-      cmocka_unit_test(test_candidates_after_other_sizes),
-      cmocka_unit_test(test_full_before_the_context),
-      cmocka_unit_test(test_full_for_a_frame),
-      cmocka_unit_test(test_full_in_flight),
-      cmocka_unit_test(test_lost),
-      cmocka_unit_test(test_every_call_fails),
-      cmocka_unit_test(test_primitives_follow_one_another),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,9 +2,6 @@
  * JPEGs kept encoded until a fake GPU decodes them: the same features as from pixels, in every orientation, alone and
  * in groups; libjpeg decodes if the device is wrong, refuses or is not used.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -44,8 +41,7 @@ static image_file make_file(uint32_t orientation) {
   return file;
 }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   for (uint32_t i = 0; i <= ORIENTATIONS; i++) {
     files[i] = make_file(i);
@@ -54,16 +50,13 @@ static int set_up(void **state) {
     assert_true(expected[i].count > 20);
     hs_source_free(&pixels);
   }
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   for (int i = 0; i <= ORIENTATIONS; i++) {
     image_file_free(&files[i]);
     hs_features_free(&expected[i]);
   }
-  return 0;
 }
 
 static hs_context *context_on(fake_jpeg decoding, hs_device device) {
@@ -75,8 +68,7 @@ static hs_context *context_on(fake_jpeg decoding, hs_device device) {
   return extraction_context(&o);
 }
 
-static void test_asked(void **state) {
-  (void)state;
+TEST(test_asked) {
   static const struct {
     fake_jpeg decoding;
     int32_t ready;
@@ -112,8 +104,7 @@ static void test_asked(void **state) {
 }
 
 /* A device that cannot run the decoder's kernels is not used at all, which is decided when a context is made. */
-static void test_no_room(void **state) {
-  (void)state;
+TEST(test_no_room) {
   char message[200];
   hs_context *c = NULL;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -151,8 +142,7 @@ static void check_calls(hs_context *c, int orientation) {
   hs_source_free(&kept);
 }
 
-static void test_orientations(void **state) {
-  (void)state;
+TEST(test_orientations) {
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   const uint64_t checked = fake.decoded;
@@ -163,8 +153,7 @@ static void test_orientations(void **state) {
 }
 
 /* On the CPU, on a hybrid context and on a device with wrong pixels. */
-static void test_without_the_device(void **state) {
-  (void)state;
+TEST(test_without_the_device) {
   static const hs_device devices[] = {HS_DEVICE_CPU, HS_DEVICE_HYBRID, HS_DEVICE_CUDA, HS_DEVICE_CUDA};
   static const fake_jpeg decoding[] = {FAKE_JPEG_RIGHT, FAKE_JPEG_RIGHT, FAKE_JPEG_DIFFERS, FAKE_JPEG_REFUSES};
   for (int i = 0; i < 4; i++) {
@@ -177,8 +166,7 @@ static void test_without_the_device(void **state) {
 }
 
 /* Two sizes, encoded and decoded, alone and in groups; the device begins to refuse half way. */
-static void test_in_flight(void **state) {
-  (void)state;
+TEST(test_in_flight) {
   enum { IMAGES = 60 };
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_source sources[IMAGES];
@@ -250,8 +238,7 @@ static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as
 }
 
 /* Many alternating sizes, also within a memory limit, part of which decoding uses. */
-static void test_many_sizes(void **state) {
-  (void)state;
+TEST(test_many_sizes) {
   sizes s;
   sizes_make(&s);
   const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1}, plain = {.struct_size = sizeof plain};
@@ -282,8 +269,7 @@ static void test_many_sizes(void **state) {
 }
 
 /* Files in every orientation: on the device if options or load request it, by libjpeg with a mask or a reduced size. */
-static void test_files(void **state) {
-  (void)state;
+TEST(test_files) {
   hs_load_options load = {.struct_size = sizeof load};
   hs_features found = {0};
   for (int way = 0; way < 4; way++) {
@@ -325,8 +311,7 @@ static void test_files(void **state) {
 }
 
 /* The device begins to refuse, and some files are unreadable. */
-static void test_files_refused(void **state) {
-  (void)state;
+TEST(test_files_refused) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
@@ -346,8 +331,7 @@ static void test_files_refused(void **state) {
 }
 
 /* Data from a pipe cannot be read again to explain its fault. */
-static void test_pipe(void **state) {
-  (void)state;
+TEST(test_pipe) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
@@ -371,8 +355,7 @@ static void test_pipe(void **state) {
 }
 
 /* A picture too small for any octave is nevertheless reported as damaged. */
-static void test_tiny_file(void **state) {
-  (void)state;
+TEST(test_tiny_file) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   const synthetic_jpeg made = {.width = 1, .height = 1, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
@@ -395,8 +378,7 @@ static void test_tiny_file(void **state) {
 
 /* Data after a picture is no part of it, but packing allocates pinned memory for the whole file: not for one this
  * long. */
-static void test_long_file(void **state) {
-  (void)state;
+TEST(test_long_file) {
   enum { BEYOND_THE_LIMIT = 65 << 20 };
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
@@ -419,8 +401,7 @@ static void test_long_file(void **state) {
 }
 
 /* A source that was changed after loading. */
-static void test_refused(void **state) {
-  (void)state;
+TEST(test_refused) {
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   const uint8_t pixel = 0;
@@ -448,8 +429,7 @@ static void test_refused(void **state) {
 }
 
 /* A decoder would write beyond its memory for a source that claims less than its file. */
-static void test_other_sides(void **state) {
-  (void)state;
+TEST(test_other_sides) {
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   hs_source kept = load(&files[6], 1);
@@ -473,8 +453,7 @@ static void test_other_sides(void **state) {
 }
 
 /* Any call of the device fails, for lack of memory or permanently: an error or the right features, and no leak. */
-static void test_failures(void **state) {
-  (void)state;
+TEST(test_failures) {
   hs_source kept = load(&files[6], 1);
   bool reached = true;
   for (uint64_t at = 1; reached; at += 7) {
@@ -506,8 +485,7 @@ static int32_t count_progress(void *user, uint64_t done, uint64_t total) {
   return 0;
 }
 
-static void test_progress(void **state) {
-  (void)state;
+TEST(test_progress) {
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   hs_source kept = load(&files[6], 1);
@@ -525,18 +503,4 @@ static void test_progress(void **state) {
   hs_source_free(&kept);
   hs_features_free(&found);
   assert_int_equal(fake.alive, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_asked),        cmocka_unit_test(test_no_room),
-      cmocka_unit_test(test_orientations), cmocka_unit_test(test_without_the_device),
-      cmocka_unit_test(test_in_flight),    cmocka_unit_test(test_many_sizes),
-      cmocka_unit_test(test_pipe),         cmocka_unit_test(test_tiny_file),
-      cmocka_unit_test(test_long_file),    cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_failures),     cmocka_unit_test(test_other_sides),
-      cmocka_unit_test(test_files),        cmocka_unit_test(test_files_refused),
-      cmocka_unit_test(test_progress),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,4 @@
 /* Launch lists on a fake GPU whose conversion to graphs fails. */
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
@@ -20,22 +18,19 @@ static hs_image window(int i) {
   return part;
 }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene = extraction_scene(160, 121, 4, NULL);
   for (int i = 0; i < FRAMES; i++) {
     const hs_image part = window(i);
     expected[i] = extraction_once(&o, &part);
   }
-  return expected[0].count > 20 ? 0 : -1;
+  assert_true(expected[0].count > 20);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   for (int i = 0; i < FRAMES; i++) hs_features_free(&expected[i]);
   hs_image_free(&scene);
-  return 0;
 }
 
 /* One frame after another on one worker; graph number `at` from a list fails. Returns the number of failed frames. */
@@ -66,16 +61,10 @@ static int run(hs_device device, uint64_t at) {
 
 /* The frame fails, or the CPU extracts it. The next one makes its own graph, and a size whose first frame failed counts
  * as new. */
-static void test_graphs_that_fail(void **state) {
-  (void)state;
+TEST(test_graphs_that_fail) {
   assert_int_equal(run(HS_DEVICE_CUDA, 0), 0);
   for (uint64_t at = 1; at <= LISTED; at++) {
     assert_int_equal(run(HS_DEVICE_CUDA, at), 1);
     assert_int_equal(run(HS_DEVICE_AUTO, at), 0);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_graphs_that_fail)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,9 +3,6 @@
  * if too much is borrowed; and pictures in ordinary or pinned memory.
  */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,8 +19,7 @@
 static hs_image large, other, small;
 static hs_features expected, other_expected, small_expected;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   large = extraction_scene(330, 250, 4, NULL);
   other = extraction_scene(320, 300, 7, NULL);
@@ -31,18 +27,16 @@ static int set_up(void **state) {
   expected = extraction_once(&o, &large);
   other_expected = extraction_once(&o, &other);
   small_expected = extraction_once(&o, &small);
-  return expected.count > 900 && other_expected.count > 900 && small_expected.count < 800 ? 0 : -1;
+  assert_true(expected.count > 900 && other_expected.count > 900 && small_expected.count < 800);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&expected);
   hs_features_free(&other_expected);
   hs_features_free(&small_expected);
   hs_image_free(&large);
   hs_image_free(&other);
   hs_image_free(&small);
-  return 0;
 }
 
 static hs_context *fake_context(int32_t in_flight) {
@@ -53,8 +47,7 @@ static hs_context *fake_context(int32_t in_flight) {
   return extraction_context(&o);
 }
 
-static void test_lists_outlive_frames(void **state) {
-  (void)state;
+TEST(test_lists_outlive_frames) {
   hs_context *c = fake_context(0);
   hs_features first = {0}, second = {0};
   assert_int_equal(hs_extract(c, &large, NULL, &first), HS_OK);
@@ -77,8 +70,7 @@ static void test_lists_outlive_frames(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-static void test_detection_and_floats(void **state) {
-  (void)state;
+TEST(test_detection_and_floats) {
   fake_reset(1);
   hs_options o = extraction_options(HS_PROFILE_OPENCV);
   o.descriptor = HS_DESCRIPTOR_F32;
@@ -104,8 +96,7 @@ static void test_detection_and_floats(void **state) {
 }
 
 /* Results beyond the number of blocks are copied, and no more blocks are allocated. */
-static void test_too_much_is_copied(void **state) {
-  (void)state;
+TEST(test_too_much_is_copied) {
   enum { KEPT = RESULT_BLOCKS_BORROWED + 5 };
   hs_context *c = fake_context(0);
   hs_features kept[KEPT] = {{0}};
@@ -130,8 +121,7 @@ static void *free_list(void *features) {
 }
 
 /* Images alone and in groups; other threads free lists while the workers run. */
-static void test_in_flight(void **state) {
-  (void)state;
+TEST(test_in_flight) {
   enum { IMAGES = 40, KEPT = 12 };
   hs_context *c = fake_context(8);
   hs_features kept[KEPT] = {{0}};
@@ -178,8 +168,7 @@ static int run_in_flight(hs_context *c, int images) {
 }
 
 /* A failing call costs a worker, or images of that worker. Workers start one by one, and existing ones do the work. */
-static void test_workers_that_cannot_start(void **state) {
-  (void)state;
+TEST(test_workers_that_cannot_start) {
   enum { WORKERS = 5, STEP = 29 };
   bool all_called = false;
   for (uint64_t at = 1; !all_called; at += STEP) {
@@ -195,8 +184,7 @@ static void test_workers_that_cannot_start(void **state) {
 }
 
 /* Throughput has more workers; those beyond GPU_WORKERS leave large images to the others. */
-static void test_more_workers(void **state) {
-  (void)state;
+TEST(test_more_workers) {
   enum { WORKERS = 12, SIDE = 2048 };
   hs_options on_gpu = extraction_options(HS_PROFILE_LOWE);
   on_gpu.device = HS_DEVICE_CUDA;
@@ -221,8 +209,7 @@ static void test_more_workers(void **state) {
 
 /* Pictures in flight with more features than the results' initial capacity: repeated until the size is known. Pictures
  * of another size do not change the estimate. */
-static void test_more_than_expected(void **state) {
-  (void)state;
+TEST(test_more_than_expected) {
   enum { IMAGES = 24 };
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image dense = extraction_scene(700, 500, 3, NULL);
@@ -248,8 +235,7 @@ static void test_more_than_expected(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-static void test_callers_allocator(void **state) {
-  (void)state;
+TEST(test_callers_allocator) {
   fake_reset(1);
   counted_allocator counted = {0};
   const hs_allocator allocator = counted_allocator_make(&counted);
@@ -264,8 +250,7 @@ static void test_callers_allocator(void **state) {
 }
 
 /* Lists that hold borrowed memory, filled by calls that do not lend. */
-static void test_lent_lists_filled_by_others(void **state) {
-  (void)state;
+TEST(test_lent_lists_filled_by_others) {
   hs_context *c = fake_context(0);
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *cpu = extraction_context(&o);
@@ -285,8 +270,7 @@ static void test_lent_lists_filled_by_others(void **state) {
 }
 
 /* A list that outlives its context gets its own frames next to the borrowed arrays; then it is freed. */
-static void test_lent_list_gets_frames(void **state) {
-  (void)state;
+TEST(test_lent_list_gets_frames) {
   hs_context *c = fake_context(0);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.affine = 1;
@@ -306,8 +290,7 @@ static void test_lent_list_gets_frames(void **state) {
 }
 
 /* A forked child reads memory that its parent borrowed, and does not change the parent's pool. */
-static void test_fork(void **state) {
-  (void)state;
+TEST(test_fork) {
   hs_context *c = fake_context(0);
   hs_features f = {0};
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
@@ -331,8 +314,7 @@ static void test_fork(void **state) {
 
 /* Pinned pictures are copied directly to the device, others through the context's pinned memory; with masks and
  * padding. */
-static void test_where_pictures_lie(void **state) {
-  (void)state;
+TEST(test_where_pictures_lie) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image wide = extraction_scene(1300, 800, 3, NULL), part = wide, mask = extraction_scene(1204, 790, 5, NULL);
   part.data = (const uint8_t *)wide.data + 5 * 1300 + 40;
@@ -362,16 +344,4 @@ static void test_where_pictures_lie(void **state) {
   hs_features_free(&masked);
   hs_image_free(&wide);
   hs_image_free(&mask);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_outlive_frames),        cmocka_unit_test(test_detection_and_floats),
-      cmocka_unit_test(test_too_much_is_copied),          cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_workers_that_cannot_start),   cmocka_unit_test(test_more_workers),
-      cmocka_unit_test(test_more_than_expected),          cmocka_unit_test(test_callers_allocator),
-      cmocka_unit_test(test_lent_lists_filled_by_others), cmocka_unit_test(test_fork),
-      cmocka_unit_test(test_lent_list_gets_frames),       cmocka_unit_test(test_where_pictures_lie),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

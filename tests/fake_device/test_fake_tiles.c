@@ -2,9 +2,6 @@
  * Frames in tiles on fake GPUs: memory used by other programs makes tiles necessary, and every call of the device and
  * every allocation of the host fails once.
  */
-#include <stdbool.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
@@ -24,19 +21,16 @@ static hs_options options_on(hs_device device) {
   return o;
 }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = options_on(HS_DEVICE_CPU);
   scene = extraction_scene(611, 487, 4, NULL);
   expected = extraction_once(&o, &scene);
-  return expected.count > 100 ? 0 : -1;
+  assert_true(expected.count > 100);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&expected);
   hs_image_free(&scene);
-  return 0;
 }
 
 /* Device memory of a frame: untiled, and in the smallest tiles. */
@@ -54,8 +48,7 @@ static hs_statistics statistics_of(const hs_context *c) {
 }
 
 /* No limit was set, but the device cannot hold the whole frame. */
-static void test_memory_that_others_hold(void **state) {
-  (void)state;
+TEST(test_memory_that_others_hold) {
   for (int device = 0; device < 2; device++) {
     fake_reset(1);
     const hs_options o = options_on(device ? HS_DEVICE_AUTO : HS_DEVICE_CUDA);
@@ -109,8 +102,7 @@ static uint64_t limit(void) {
   return least + (whole - least) / 2;
 }
 
-static void test_calls_fail(void **state) {
-  (void)state;
+TEST(test_calls_fail) {
   const uint64_t most = limit();
   for (int lost = 0; lost < 2; lost++) {
     hs_status st = HS_ERR_DEVICE;
@@ -132,8 +124,7 @@ static void test_calls_fail(void **state) {
   }
 }
 
-static void test_allocations_fail(void **state) {
-  (void)state;
+TEST(test_allocations_fail) {
   const uint64_t most = limit();
   size_t failures = 0;
   for (hs_status st = HS_ERR_MEMORY; st != HS_OK; failures += st != HS_OK) {
@@ -150,8 +141,7 @@ static void test_allocations_fail(void **state) {
 }
 
 /* A frame in tiles whose host allocation fails runs on the CPU, equalised like any other. */
-static void test_equalised_allocations_fail(void **state) {
-  (void)state;
+TEST(test_equalised_allocations_fail) {
   hs_options o = options_on(HS_DEVICE_CPU);
   size_t fallen = 0;
   bool failed = true;
@@ -184,8 +174,7 @@ static void test_equalised_allocations_fail(void **state) {
 
 /* A file decoded while a device extracts its tiles, within a limit: each allocation fails once. With HS_DEVICE_AUTO the
  * picture is then decoded first, for which memory is available again. */
-static void test_allocations_of_a_file_fail(void **state) {
-  (void)state;
+TEST(test_allocations_of_a_file_fail) {
   const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 611, 487, NULL, 0};
   image_file file = rows_jpeg_of_scene(&spec);
   if (!file.bytes) skip();
@@ -223,15 +212,4 @@ static void test_allocations_of_a_file_fail(void **state) {
     hs_features_free(&whole);
   }
   image_file_free(&file);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_memory_that_others_hold),
-      cmocka_unit_test(test_equalised_allocations_fail),
-      cmocka_unit_test(test_calls_fail),
-      cmocka_unit_test(test_allocations_fail),
-      cmocka_unit_test(test_allocations_of_a_file_fail),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

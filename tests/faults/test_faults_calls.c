@@ -6,9 +6,6 @@
  * HARTSIFT_FAULTS_CALLS=0 or HARTSIFT_TESTS=whole fails every allocation; else the first ones of a call and a part of
  * the others.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -331,15 +328,13 @@ static void sweep(const char *name, hs_status (*work)(uint64_t *result)) {
 
 /* ------------------------------------------------------------------ tests */
 
-static void test_frames(void **state) {
-  (void)state;
+TEST(test_frames) {
   sweep("frames", extract_all_ways);
   sweep("frames in flight", keep_in_flight);
   sweep("scenes", render);
 }
 
-static void test_pictures(void **state) {
-  (void)state;
+TEST(test_pictures) {
   static const char *const names[] = {"bmp_24.bmp", "jpeg_colour.jpg", "jpeg_progressive.jpg", "pam_rgb.pam",
                                       "png_gray16_adam7.png"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -349,8 +344,7 @@ static void test_pictures(void **state) {
   }
 }
 
-static void test_batch(void **state) {
-  (void)state;
+TEST(test_batch) {
   snprintf(picture_path, sizeof picture_path, HARTSIFT_SOURCE_DIR "/tests/data/images/bmp_24.bmp");
   sweep("files extracted", extract_file);
   sweep("images found", find_images);
@@ -358,8 +352,7 @@ static void test_batch(void **state) {
 }
 
 /* libtiff 4.5 and libwebp 1.2 crash if some of their own allocations fail; here only this library's fail. */
-static void test_pictures_of_other_libraries(void **state) {
-  (void)state;
+TEST(test_pictures_of_other_libraries) {
   static const char *const names[] = {"tiff_lzw.tif", "tiff_tiled_planes8.tif", "webp_alpha.webp", "webp_lossy.webp"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     snprintf(picture_path, sizeof picture_path, HARTSIFT_SOURCE_DIR "/tests/data/images/%s", names[i]);
@@ -378,8 +371,7 @@ static void test_pictures_of_other_libraries(void **state) {
   }
 }
 
-static void test_files(void **state) {
-  (void)state;
+TEST(test_files) {
   static const char *const names[] = {"f.txt",  "f.npz", "f.csv",  "f.json", "f.key",
                                       "f.sift", "f.yml", "f.feat", "f.hsf"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -389,29 +381,23 @@ static void test_files(void **state) {
   }
 }
 
-static void test_matching(void **state) {
-  (void)state;
+TEST(test_matching) {
   sweep("matching", match_all_ways);
   sweep("verification", verify);
   sweep("pairs", match_pairs);
   sweep("choice of pairs", choose_pairs);
 }
 
-static void test_database(void **state) {
-  (void)state;
+TEST(test_database) {
   uint64_t count;
   scratch_folder_path(&folder, "d.db", file_path);
   if (fill_database(&count) == HS_ERR_UNSUPPORTED) return; /* a build without SQLite */
   sweep("database", fill_database);
 }
 
-static void test_primitives(void **state) {
-  (void)state;
-  sweep("primitives", compute_primitives);
-}
+TEST(test_primitives) { sweep("primitives", compute_primitives); }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scratch_folder_make(&folder);
   for (int i = 0; i < 2; i++) {
@@ -421,11 +407,10 @@ static int set_up(void **state) {
   hs_context *c = extraction_context(&o);
   const hs_status st = hs_match(c, &features[0], &features[1], NULL, &matches);
   hs_destroy(c);
-  return st == HS_OK && matches.count > 20 ? 0 : -1;
+  assert_true(st == HS_OK && matches.count > 20);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   for (int i = 0; i < 2; i++) {
     hs_features_free(&features[i]);
     hs_image_free(&scenes[i]);
@@ -433,15 +418,4 @@ static int tear_down(void **state) {
   hs_matches_free(&matches);
   scratch_folder_remove(&folder);
   print_message("%ld faults\n", faults);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_frames),     cmocka_unit_test(test_pictures),
-      cmocka_unit_test(test_files),      cmocka_unit_test(test_pictures_of_other_libraries),
-      cmocka_unit_test(test_matching),   cmocka_unit_test(test_database),
-      cmocka_unit_test(test_primitives), cmocka_unit_test(test_batch),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -14,8 +14,6 @@
  * extremum. Tests of position and scale use upright features, because the histogram of a symmetric blob has no peak.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "tests/support/test.h"
 
@@ -109,24 +107,14 @@ static void check_profile(hs_profile profile) {
          worst.scale);
 }
 
-static void test_blobs_lowe(void **state) {
-  (void)state;
-  check_profile(HS_PROFILE_LOWE);
-}
+TEST(test_blobs_lowe) { check_profile(HS_PROFILE_LOWE); }
 
-static void test_blobs_opencv(void **state) {
-  (void)state;
-  check_profile(HS_PROFILE_OPENCV);
-}
+TEST(test_blobs_opencv) { check_profile(HS_PROFILE_OPENCV); }
 
-static void test_blobs_vlfeat(void **state) {
-  (void)state;
-  check_profile(HS_PROFILE_VLFEAT);
-}
+TEST(test_blobs_vlfeat) { check_profile(HS_PROFILE_VLFEAT); }
 
 /* Without doubling and from a decimated picture, coordinates are in the input picture's pixels. */
-static void test_first_octaves(void **state) {
-  (void)state;
+TEST(test_first_octaves) {
   for (int32_t first = 0; first <= 2; first++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.first_octave = first;
@@ -150,8 +138,7 @@ static void test_first_octaves(void **state) {
 }
 
 /* With more scales an octave the best scale is sqrt((t^2 - b^2) / 2^(1/S)). */
-static void test_scales(void **state) {
-  (void)state;
+TEST(test_scales) {
   for (int32_t scales = 2; scales <= 6; scales++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.scales = scales;
@@ -173,8 +160,7 @@ static void test_scales(void **state) {
 }
 
 /* Several blobs in one picture are each found, and a single blob gives one keypoint. */
-static void test_count(void **state) {
-  (void)state;
+TEST(test_count) {
   const blob blobs[] = {{30.3, 28.6, 2.5, 0.4}, {92.8, 31.1, 3.0, -0.4}, {60.2, 90.7, 4.0, 0.4}};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_blank(128, 120);
@@ -194,8 +180,7 @@ static void test_count(void **state) {
 
 /* The response is |D| at the extremum: for a blob of height h that is h (t^2 - b^2) (1/v1 - 1/v2), v = t^2 - b^2 +
    sigma^2 of the two levels. */
-static void test_response(void **state) {
-  (void)state;
+TEST(test_response) {
   const blob b = {45.1, 41.1, 3.3, 0.5};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.upright = 1;
@@ -238,20 +223,10 @@ static void check_angle(hs_profile profile, double degrees, double tolerance_deg
   hs_image_free(&image);
 }
 
-static void test_orientation(void **state) {
-  (void)state;
+TEST(test_orientation) {
   for (int32_t degrees = 0; degrees < 360; degrees += 47) {
     check_angle(HS_PROFILE_LOWE, (double)degrees, 1.5);
     check_angle(HS_PROFILE_VLFEAT, (double)degrees, 1.5);
     check_angle(HS_PROFILE_OPENCV, (double)degrees, 6.0); /* votes for the nearest of 36 bins */
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blobs_lowe),    cmocka_unit_test(test_blobs_opencv), cmocka_unit_test(test_blobs_vlfeat),
-      cmocka_unit_test(test_first_octaves), cmocka_unit_test(test_scales),       cmocka_unit_test(test_count),
-      cmocka_unit_test(test_response),      cmocka_unit_test(test_orientation),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

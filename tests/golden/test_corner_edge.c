@@ -3,9 +3,6 @@
  * cells and bins of the descriptor.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -37,8 +34,7 @@ static bool slanted_half(double x, double y) { return x * 0.8 + y * 0.6 > 80.0; 
 
 /* A bar's end is a feature on its axis; the bar itself, an edge at every scale, is none. (The corner of an infinite
  * quadrant looks the same at every scale, so it has no extremum over scale.) */
-static void test_bar_end(void **state) {
-  (void)state;
+TEST(test_bar_end) {
   hs_image image = picture_of(bar, 160, 104);
   for (int profile = 0; profile < HS_PROFILE_VLFEAT; profile++) {
     const hs_options o = extraction_options((hs_profile)profile);
@@ -60,8 +56,7 @@ static void test_bar_end(void **state) {
 
 /* Along an edge D has no extremum, or one that the curvature ratio rejects. Only the picture's border, where the edge
  * ends, may give one. */
-static void test_edges(void **state) {
-  (void)state;
+TEST(test_edges) {
   const region_test edges[] = {right_half, slanted_half};
   for (size_t e = 0; e < 2; e++) {
     hs_image image = picture_of(edges[e], 120, 104);
@@ -81,8 +76,7 @@ static void test_edges(void **state) {
   }
 }
 
-static void test_constant(void **state) {
-  (void)state;
+TEST(test_constant) {
   const float levels[] = {0.0f, 0.3f, 1.0f};
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (size_t l = 0; l < 3; l++) {
@@ -97,8 +91,7 @@ static void test_constant(void **state) {
 }
 
 /* Squares of 9 pixels, so that their centres are samples: extrema there and nowhere else. */
-static void test_checkerboard(void **state) {
-  (void)state;
+TEST(test_checkerboard) {
   hs_image image = extraction_blank(99, 99);
   for (int32_t y = 0; y < 99; y++)
     for (int32_t x = 0; x < 99; x++) extraction_floats(&image)[y * 99 + x] = ((x / 9) ^ (y / 9)) & 1 ? 0.8f : 0.2f;
@@ -170,8 +163,7 @@ static const double turns[] = {0.0, PI / 2.0, 4.0};
 
 /* A gradient at `angle` from the orientation, clockwise on the screen, is bin -angle * 8 / 2 pi of every cell: Lowe's
    bins count counter-clockwise. */
-static void test_bins(void **state) {
-  (void)state;
+TEST(test_bins) {
   for (size_t t = 0; t < 3; t++)
     for (int bin = 0; bin < 8; bin++) {
       hs_image image = ramp_picture(turns[t] - (double)bin * PI / 4.0);
@@ -187,8 +179,7 @@ static void test_bins(void **state) {
     }
 }
 
-static void test_cells(void **state) {
-  (void)state;
+TEST(test_cells) {
   for (size_t t = 0; t < 3; t++)
     for (int cell = 0; cell < 16; cell++) {
       hs_image image = cell_picture(turns[t], cell / 4, cell % 4);
@@ -203,8 +194,7 @@ static void test_cells(void **state) {
 }
 
 /* VLFeat's order is 0 7 6 5 4 3 2 1 in each cell. */
-static void test_vlfeat_order(void **state) {
-  (void)state;
+TEST(test_vlfeat_order) {
   hs_image image = extraction_scene(WIDTH, HEIGHT, 5, NULL);
   float ubc[HS_DESCRIPTOR_LENGTH], vlfeat[HS_DESCRIPTOR_LENGTH];
   describe_at(&image, 0.7, HS_LAYOUT_UBC, HS_RULE_LOWE, ubc);
@@ -215,8 +205,7 @@ static void test_vlfeat_order(void **state) {
 }
 
 /* Unit norm, and before the second normalisation no entry above 0.2 of it. */
-static void test_norm_and_clip(void **state) {
-  (void)state;
+TEST(test_norm_and_clip) {
   hs_image image = ramp_picture(0.0);
   float d[HS_DESCRIPTOR_LENGTH];
   describe_at(&image, 0.0, HS_LAYOUT_UBC, HS_RULE_LOWE, d);
@@ -230,13 +219,4 @@ static void test_norm_and_clip(void **state) {
   for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) clipped += (double)d[i] == largest;
   assert_true(clipped >= 2);
   hs_image_free(&image);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bar_end),      cmocka_unit_test(test_edges),         cmocka_unit_test(test_constant),
-      cmocka_unit_test(test_checkerboard), cmocka_unit_test(test_bins),          cmocka_unit_test(test_cells),
-      cmocka_unit_test(test_vlfeat_order), cmocka_unit_test(test_norm_and_clip),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,20 +12,12 @@
  *   the threshold, an offset close to 0.5, equal neighbours), where the rounding of the pyramid decides; OpenCV filters
  *   0..255 and adds in another order.
  */
-#include <csetjmp>
-#include <cstdarg>
-#include <cstddef>
-#include <cstdint>
 
 #include <opencv2/features2d.hpp>
 
 #include "tests/peers/peer_compare.hpp"
-#include "tests/support/skip.h"
 
-/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
-extern "C" {
-#include <cmocka.h>
-}
+#include "tests/support/test.h"
 
 namespace {
 
@@ -71,19 +63,14 @@ void check(const std::vector<std::string> &names, const char *title, double leas
   assert_true(sum.p99_distance() <= most_distance);
 }
 
-void test_scenes(void **) {
+TEST(test_scenes) {
   check(peers::scene_names(), "generated scenes, profile opencv and cv::SIFT " CV_VERSION, 0.9965, 0.011);
 }
 
-void test_photos(void **) {
+TEST(test_photos) {
   const std::vector<std::string> names = peers::photo_names();
   if (names.empty()) skip_because(NEEDS_PHOTOGRAPHS);
   check(names, "photographs, profile opencv and cv::SIFT " CV_VERSION, 0.9985, 0.008);
 }
 
 } /* namespace */
-
-int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(test_scenes), cmocka_unit_test(test_photos)};
-  return cmocka_run_group_tests_name("opencv", tests, nullptr, nullptr);
-}

@@ -1,11 +1,6 @@
 /*
  * hartsift_opencv.hpp in OpenCV's own programs: the same features as the library's, matched, verified and stitched.
  */
-#include <csetjmp>
-#include <cstdarg>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include <opencv2/calib3d.hpp>
@@ -16,12 +11,7 @@
 
 #include "pipeline/include/hartsift_opencv.hpp"
 
-/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
-extern "C" {
-#include <cmocka.h>
-
-#include "tests/support/skip.h"
-}
+#include "tests/support/test.h"
 
 namespace {
 
@@ -54,7 +44,7 @@ bool throws(cv::Feature2D &sift, const cv::Mat &image, const cv::Mat &mask) {
   return false;
 }
 
-void test_same_features(void **) {
+TEST(test_same_features) {
   const cv::Mat image = scene(300, 220, nullptr);
   for (int p = 0; p <= HS_PROFILE_COLMAP; p++) {
     const cv::Ptr<hartsift::SIFT> sift = on_cpu(hs_profile(p));
@@ -90,7 +80,7 @@ void test_same_features(void **) {
   }
 }
 
-void test_images_and_masks(void **) {
+TEST(test_images_and_masks) {
   const cv::Mat image = scene(200, 160, nullptr);
   const cv::Ptr<hartsift::SIFT> sift = on_cpu(HS_PROFILE_OPENCV);
   std::vector<cv::KeyPoint> whole, part, other;
@@ -128,7 +118,7 @@ void test_images_and_masks(void **) {
 }
 
 /* Keypoints of OpenCV's class, described by both. */
-void test_exchange_with_opencv(void **) {
+TEST(test_exchange_with_opencv) {
   const cv::Mat image = scene(320, 240, nullptr);
   const cv::Ptr<cv::Feature2D> theirs = cv::SIFT::create();
   const cv::Ptr<hartsift::SIFT> ours = hartsift::SIFT::create();
@@ -157,7 +147,7 @@ void test_exchange_with_opencv(void **) {
 }
 
 /* A sigma below the assumed blur of a doubled image. */
-void test_small_sigma(void **) {
+TEST(test_small_sigma) {
   const cv::Mat image = scene(300, 220, nullptr);
   const cv::Ptr<cv::Feature2D> theirs = cv::SIFT::create(0, 3, 0.04, 10, 0.9);
   cv::Ptr<hartsift::SIFT> ours;
@@ -172,7 +162,7 @@ void test_small_sigma(void **) {
   assert_true(50 * std::abs(int(a.size()) - int(b.size())) <= int(a.size()));
 }
 
-void test_matching_flow(void **) {
+TEST(test_matching_flow) {
   const double h[9] = {0.9, -0.12, 40.0, 0.1, 0.95, -12.0, 0.0001, 0.00005, 1.0};
   const cv::Mat one = scene(400, 320, nullptr), two = scene(400, 320, h);
   const cv::Ptr<cv::Feature2D> sift = hartsift::SIFT::create(0, 3, 0.04, 10, 1.6, CV_8U);
@@ -216,7 +206,7 @@ void stitch(const std::vector<cv::Mat> &photos, int least_width) {
 
 /* Two views of one scene by a camera that rotates by 14 degrees. An object in the foreground moves, because OpenCV
  * takes views whose matches all agree for copies of each other. */
-void test_stitching_scenes(void **) {
+TEST(test_stitching_scenes) {
   const double f = 700.0, x0 = 320.0, y0 = 240.0, c = std::cos(0.25), s = std::sin(0.25);
   const cv::Matx33d k(f, 0, x0, 0, f, y0, 0, 0, 1), turn(c, 0, -s, 0, 1, 0, s, 0, c);
   const cv::Matx33d h = k * turn * k.inv();
@@ -231,7 +221,7 @@ void test_stitching_scenes(void **) {
   stitch(views, 700);
 }
 
-void test_stitching_photos(void **) {
+TEST(test_stitching_photos) {
   const std::vector<cv::Mat> photos = {cv::imread(data_folder() + "/stitching/river/1.jpg"),
                                        cv::imread(data_folder() + "/stitching/river/2.jpg")};
   if (photos[0].empty() || photos[1].empty()) skip_because(NEEDS_PHOTOGRAPHS);
@@ -239,13 +229,3 @@ void test_stitching_photos(void **) {
 }
 
 } // namespace
-
-int main() {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_features),    cmocka_unit_test(test_images_and_masks),
-      cmocka_unit_test(test_small_sigma),      cmocka_unit_test(test_exchange_with_opencv),
-      cmocka_unit_test(test_matching_flow),    cmocka_unit_test(test_stitching_scenes),
-      cmocka_unit_test(test_stitching_photos),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

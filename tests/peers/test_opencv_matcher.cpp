@@ -3,19 +3,12 @@
  * exhaustively, and OpenCV's own float descriptors hold integers, whose squares both compute exactly; so only the order
  * of equally distant candidates may differ.
  */
-#include <csetjmp>
-#include <cstdarg>
-#include <cstddef>
-#include <cstdint>
 
 #include <opencv2/features2d.hpp>
 
 #include "tests/peers/peer_compare.hpp"
 
-/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
-extern "C" {
-#include <cmocka.h>
-}
+#include "tests/support/test.h"
 
 namespace {
 
@@ -66,10 +59,10 @@ void nearest_two_agree(hs_descriptor_type type) {
   }
 }
 
-void bytes_agree(void **) { nearest_two_agree(HS_DESCRIPTOR_U8); }
-void floats_agree(void **) { nearest_two_agree(HS_DESCRIPTOR_F32); }
+TEST(bytes_agree) { nearest_two_agree(HS_DESCRIPTOR_U8); }
+TEST(floats_agree) { nearest_two_agree(HS_DESCRIPTOR_F32); }
 
-void mutual_matches_agree(void **) {
+TEST(mutual_matches_agree) {
   lists l(HS_DESCRIPTOR_F32);
   hs_match_options options;
   hs_matches ours = {};
@@ -88,9 +81,3 @@ void mutual_matches_agree(void **) {
 }
 
 } /* namespace */
-
-int main() {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_agree), cmocka_unit_test(floats_agree),
-                                     cmocka_unit_test(mutual_matches_agree)};
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

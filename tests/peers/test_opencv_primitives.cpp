@@ -2,22 +2,13 @@
  * The primitives against the OpenCV functions with the same contract: equalizeHist byte for byte, calcHist count for
  * count, minMaxLoc, sum, and filter2D of one row within its rounding.
  */
-#include <csetjmp>
-#include <cstdarg>
-#include <cstddef>
-#include <cstdint>
 #include <cmath>
 #include <vector>
 
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "pipeline/include/hartsift.h"
-
-/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
-extern "C" {
-#include <cmocka.h>
-}
+#include "tests/support/test.h"
 
 namespace {
 
@@ -47,7 +38,7 @@ void check_equalize(const cv::Mat &in) {
   assert_int_equal(cv::countNonZero(got != expected), 0);
 }
 
-void test_equalize(void **) {
+TEST(test_equalize) {
   cv::RNG random(11);
   for (int i = 0; i < 400; i++) check_equalize(random_levels(random, random.uniform(1, 300), random.uniform(1, 200)));
   check_equalize(cv::Mat(7, 9, CV_8U, cv::Scalar(5)));
@@ -55,7 +46,7 @@ void test_equalize(void **) {
   check_equalize(random_levels(random, 4500, 4000)); /* sums beyond the integers that a float holds */
 }
 
-void test_histogram(void **) {
+TEST(test_histogram) {
   cv::RNG random(12);
   const int channel = 0, size = 256;
   const float range[] = {0.0f, 256.0f};
@@ -72,7 +63,7 @@ void test_histogram(void **) {
   }
 }
 
-void test_reductions(void **) {
+TEST(test_reductions) {
   cv::RNG random(13);
   for (int i = 0; i < 200; i++) {
     static const int depths[] = {CV_8U, CV_16U, CV_32F, CV_64F};
@@ -89,7 +80,7 @@ void test_reductions(void **) {
 }
 
 /* filter2D correlates: symmetric taps make it a convolution. */
-void test_convolution(void **) {
+TEST(test_convolution) {
   cv::RNG random(14);
   static const int borders[] = {cv::BORDER_CONSTANT, cv::BORDER_REPLICATE, cv::BORDER_REFLECT_101};
   for (int i = 0; i < 120; i++) {
@@ -107,13 +98,3 @@ void test_convolution(void **) {
 }
 
 } /* namespace */
-
-int main() {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_equalize),
-      cmocka_unit_test(test_histogram),
-      cmocka_unit_test(test_reductions),
-      cmocka_unit_test(test_convolution),
-  };
-  return cmocka_run_group_tests_name("primitives against OpenCV", tests, nullptr, nullptr);
-}

@@ -24,10 +24,6 @@
  * one place and scale that settled on different levels.
  */
 #include <array>
-#include <csetjmp>
-#include <cstdarg>
-#include <cstddef>
-#include <cstdint>
 #include <set>
 
 extern "C" {
@@ -35,12 +31,8 @@ extern "C" {
 }
 
 #include "tests/peers/peer_compare.hpp"
-#include "tests/support/skip.h"
 
-/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
-extern "C" {
-#include <cmocka.h>
-}
+#include "tests/support/test.h"
 
 namespace {
 
@@ -239,12 +231,12 @@ void check(const check_case &c, const std::vector<std::string> &names, double le
   assert_shares(exact, 0.9985, 0.02);
 }
 
-void test_scenes(void **) {
+TEST(test_scenes) {
   std::printf("generated scenes\n");
   for (const check_case &c : check_cases) check(c, peers::scene_names(), 0.96);
 }
 
-void test_photos(void **) {
+TEST(test_photos) {
   const std::vector<std::string> names = peers::photo_names();
   if (names.empty()) skip_because(NEEDS_PHOTOGRAPHS);
   std::printf("photographs\n");
@@ -252,8 +244,3 @@ void test_photos(void **) {
 }
 
 } /* namespace */
-
-int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(test_scenes), cmocka_unit_test(test_photos)};
-  return cmocka_run_group_tests_name("vlfeat", tests, nullptr, nullptr);
-}

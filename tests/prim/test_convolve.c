@@ -1,13 +1,10 @@
 /* The public 1-D convolution against long double: every length up to 1100 and larger primes, fewer and more taps than
  * samples, all border modes, every output; both types within the documented bound. */
-#include <stdlib.h>
-#include <string.h>
 
 #include <math.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/array_maker.h"
 #include "tests/support/primitive_oracle.h"
 
@@ -67,7 +64,7 @@ static void check_length(fixture *f, size_t n, size_t m, hs_ends ends, size_t st
   check_outputs(&signal_f32, 0, &out_f32, f->taps, m, ends, step);
 }
 
-static void test_lengths(void **state) {
+TEST(test_lengths) {
   for (size_t n = 1; n <= 1100; n++) {
     check_length(*state, n, 5, (hs_ends)(n % 3), 1);
     check_length(*state, n, n % 4 * 2 + 1, (hs_ends)((n / 4) % 3), 1);
@@ -75,7 +72,7 @@ static void test_lengths(void **state) {
   }
 }
 
-static void test_few_samples(void **state) {
+TEST(test_few_samples) {
   static const size_t taps[] = {1, 3, 5, 7, 9, 11, 63, 255};
   for (size_t n = 1; n <= 40; n++)
     for (size_t k = 0; k < sizeof taps / sizeof taps[0]; k++)
@@ -84,7 +81,7 @@ static void test_few_samples(void **state) {
 }
 
 /* Units of several threads, windows at the ends, and more taps than any window. */
-static void test_long(void **state) {
+TEST(test_long) {
   for (int ends = HS_ENDS_ZERO; ends <= HS_ENDS_REFLECT_101; ends++) {
     check_length(*state, LONGEST, 5, (hs_ends)ends, 1);
     check_length(*state, 32771, 7, (hs_ends)ends, 1);
@@ -94,7 +91,7 @@ static void test_long(void **state) {
   }
 }
 
-static void test_threads_agree(void **state) {
+TEST(test_threads_agree) {
   fixture *f = *state;
   static double alone[LONGEST];
   static const size_t taps[] = {5, 21};
@@ -107,7 +104,7 @@ static void test_threads_agree(void **state) {
 }
 
 /* Rows are separate signals; their padding is unchanged. */
-static void test_rows(void **state) {
+TEST(test_rows) {
   fixture *f = *state;
   enum { WIDTH = 37, HEIGHT = 200, IN_STRIDE = 41, OUT_STRIDE = 43 };
   for (size_t m = 1; m < 60; m += m < 9 ? 2 : 24) {
@@ -124,7 +121,7 @@ static void test_rows(void **state) {
 }
 
 /* Asymmetric taps show the direction: an impulse becomes the taps in their order. */
-static void test_direction(void **state) {
+TEST(test_direction) {
   fixture *f = *state;
   const double impulse[7] = {0, 0, 0, 1, 0, 0, 0}, taps[3] = {1, 2, 3};
   const double expected[7] = {0, 0, 1, 2, 3, 0, 0};
@@ -135,7 +132,7 @@ static void test_direction(void **state) {
 }
 
 /* Infinities stay where a plain sum has them; every NaN is the positive quiet one. */
-static void test_special_values(void **state) {
+TEST(test_special_values) {
   fixture *f = *state;
   double x[64], out[64];
   const uint64_t nan_bits = 0x7ff8000000000000u;
@@ -152,11 +149,4 @@ static void test_special_values(void **state) {
   array_fill(f->taps, PRIM_F64, TAPS_MAX, CONTENT_RANDOM, 77);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lengths),        cmocka_unit_test(test_few_samples), cmocka_unit_test(test_long),
-      cmocka_unit_test(test_threads_agree),  cmocka_unit_test(test_rows),        cmocka_unit_test(test_direction),
-      cmocka_unit_test(test_special_values),
-  };
-  return cmocka_run_group_tests_name("1-D convolution", tests, setup, teardown);
-}
+TESTS_BETWEEN(setup, teardown)

@@ -4,15 +4,10 @@
  * Covers sizes around the switches of kernel, one block with more elements than a 32-bit count holds, and scratch
  * memory that must be zero after each launch. Skipped without a device.
  */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/array_maker.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -33,13 +28,12 @@ static lane lanes[LANES];
 static unsigned char *picture, *mask; /* host */
 static void *d_picture, *d_mask;
 
-static int set_up(void **state) {
-  (void)state;
-  if (device_count(NULL, 0) == 0) return 0;
+BEFORE_TESTS() {
+  if (device_count(NULL, 0) == 0) return;
   present = true;
   picture = malloc(BYTES_MAX);
   mask = malloc(BYTES_MAX);
-  if (!picture || !mask) return -1;
+  assert_true(picture && mask);
   array_fill(mask, PRIM_U8, BYTES_MAX, CONTENT_RANDOM, 5);
   for (size_t i = 0; i < BYTES_MAX; i++) mask[i] &= (unsigned char)(i % 3);
   bool made = device_alloc(&d_picture, BYTES_MAX) == STAGE_OK && device_alloc(&d_mask, BYTES_MAX) == STAGE_OK;
@@ -53,11 +47,10 @@ static int set_up(void **state) {
   }
   made = made && device_copy_to(d_mask, mask, BYTES_MAX, lanes[0].stream) == STAGE_OK;
   for (int i = 0; i < LANES; i++) made = made && device_stream_wait(lanes[i].stream) == STAGE_OK;
-  return made ? 0 : -1;
+  assert_true(made);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   for (int i = 0; i < LANES && present; i++) {
     device_stream_destroy(lanes[i].stream);
     device_free(lanes[i].scratch);
@@ -67,7 +60,6 @@ static int tear_down(void **state) {
   device_free(d_mask);
   free(picture);
   free(mask);
-  return 0;
 }
 
 static void fill_picture(array_content content) {
@@ -135,8 +127,7 @@ static void sizes_around(size_t most, int32_t blocks, bool masked) {
   }
 }
 
-static void sizes_around_the_boundaries(void **state) {
-  (void)state;
+TEST(sizes_around_the_boundaries) {
   if (!present) skip_because(NEEDS_GPU);
   for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
     fill_picture((array_content)content);
@@ -149,8 +140,7 @@ static void sizes_around_the_boundaries(void **state) {
 }
 
 /* Small, medium and large pictures in sequence on each of two streams. */
-static void streams_with_scratch_of_their_own(void **state) {
-  (void)state;
+TEST(streams_with_scratch_of_their_own) {
   if (!present) skip_because(NEEDS_GPU);
   fill_picture(CONTENT_RANDOM);
   for (size_t i = 0; i < 40; i++) {
@@ -166,22 +156,8 @@ static void streams_with_scratch_of_their_own(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_around_the_boundaries),
-                                     cmocka_unit_test(streams_with_scratch_of_their_own)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
-
 #else
 
-static void built_without_cuda(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(built_without_cuda)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(built_without_cuda) { skip_because(NEEDS_GPU); }
 
 #endif

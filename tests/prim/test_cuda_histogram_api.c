@@ -2,13 +2,9 @@
  * hs_cuda_histogram256 and hs_cuda_equalize against the CPU's, byte for byte: odd sizes, strides, masks, any alignment,
  * sizes around the switches of kernel. Skipped without a device.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/device_twins.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -23,8 +19,7 @@ static twin mask_make(const twin_shape *s) {
   return m;
 }
 
-static void histograms_agree(void **state) {
-  (void)state;
+TEST(histograms_agree) {
   NEED_DEVICE();
   uint64_t *got = twin_pinned(256 * sizeof *got), expected[256];
   for (size_t s = 0; s < TWIN_SHAPES; s++)
@@ -49,8 +44,7 @@ static void histograms_agree(void **state) {
 
 /* Pictures below and above the switches of kernel, alternating with a mask and without, on two streams and on the
  * context's. */
-static void histograms_of_all_sizes(void **state) {
-  (void)state;
+TEST(histograms_of_all_sizes) {
   NEED_DEVICE();
   enum { SIZES = 6, ROUNDS = 7 };
   device_info info;
@@ -105,8 +99,7 @@ static void check_equalized(twin *t, twin *out) {
   free(expected);
 }
 
-static void equalized_pictures_agree(void **state) {
-  (void)state;
+TEST(equalized_pictures_agree) {
   NEED_DEVICE();
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT && !twin_left_out(&twin_shapes[s]); content++)
@@ -128,22 +121,10 @@ static void equalized_pictures_agree(void **state) {
       }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(histograms_agree), cmocka_unit_test(histograms_of_all_sizes),
-                                     cmocka_unit_test(equalized_pictures_agree)};
-  return cmocka_run_group_tests(tests, twins_set_up, twins_tear_down);
-}
+TESTS_BETWEEN(twins_set_up, twins_tear_down)
 
 #else
 
-static void built_without_cuda(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(built_without_cuda)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(built_without_cuda) { skip_because(NEEDS_GPU); }
 
 #endif

@@ -2,12 +2,7 @@
  * Launch lists and graphs made from them: listing runs nothing, a graph can be updated to other addresses and sizes,
  * another shape is detected, and a list that is too long fails. Skipped without a device.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
-
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -22,10 +17,9 @@ static struct {
   launch_list *list;
 } t;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   void *device = NULL, *host = NULL, *mapped = NULL;
-  if (device_count(NULL, 0) == 0) return 0;
+  if (device_count(NULL, 0) == 0) return;
   assert_int_equal(device_stream_create(&t.stream), STAGE_OK);
   assert_int_equal(device_stream_create(&t.side), STAGE_OK);
   assert_int_equal(device_event_create(&t.forked, false), STAGE_OK);
@@ -35,12 +29,11 @@ static int set_up(void **state) {
   t.device = device;
   t.host = host;
   t.list = calloc(1, launch_list_bytes());
-  return t.list ? 0 : -1;
+  assert_true(t.list);
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  if (!t.list) return 0;
+AFTER_TESTS() {
+  if (!t.list) return;
   free(t.list);
   device_free(t.device);
   device_free_pinned(t.host);
@@ -48,7 +41,6 @@ static int tear_down(void **state) {
   device_event_destroy(t.joined);
   device_stream_destroy(t.side);
   device_stream_destroy(t.stream);
-  return 0;
 }
 
 /* On the side stream `bytes` from `first` on are cleared and come to the host. */
@@ -87,8 +79,7 @@ static void need_device(void) {
   if (device_count(NULL, 0) == 0) skip_because(NEEDS_GPU);
 }
 
-static void test_changed(void **state) {
-  (void)state;
+TEST(test_changed) {
   need_device();
   listed_graph graph = {0};
   fill();
@@ -109,8 +100,7 @@ static void test_changed(void **state) {
 }
 
 /* One launch more, or the same on another stream, is another shape; a failure while listing is reported. */
-static void test_shapes(void **state) {
-  (void)state;
+TEST(test_shapes) {
   need_device();
   listed_graph graph = {0};
   const uint64_t shape = list_clearing(0, 64, &graph);
@@ -131,8 +121,7 @@ static void test_shapes(void **state) {
   assert_int_equal(launch_list_end(t.list, STAGE_DEVICE), STAGE_DEVICE);
 }
 
-static void test_too_long(void **state) {
-  (void)state;
+TEST(test_too_long) {
   need_device();
   for (int launches = LISTED_NODES_MAX; launches <= LISTED_NODES_MAX + 1; launches++) {
     assert_int_equal(launch_list_begin(t.list), STAGE_OK);
@@ -141,15 +130,6 @@ static void test_too_long(void **state) {
     assert_int_equal(launch_list_end(t.list, st), STAGE_OK);
     assert_int_equal(launch_list_shape(t.list) == 0, launches > LISTED_NODES_MAX);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_changed),
-      cmocka_unit_test(test_shapes),
-      cmocka_unit_test(test_too_long),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }
 
 #else

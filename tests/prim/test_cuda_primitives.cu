@@ -2,20 +2,11 @@
  * The CUDA primitives against host loops: 1, 31, 32, 33, 127 and 1024 items with uniform, one-bin and random keys.
  * A block of 1024 threads holds all items; those beyond the count vote nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-extern "C" {
-#include <cmocka.h>
-}
+#include "tests/support/test.h"
 
 #include "cuda/runtime/device.h"
 #include "cuda/prim/reductions.cuh"
 #include "cuda/prim/histograms.cuh"
-#include "tests/support/skip.h"
 
 enum { ITEMS_MAX = 1024, KEYS = 37, STORED = 40, COPIES_MAX = 32, TILES = 1024 / 32, GROUP = 4 };
 enum key_kind { KEYS_UNIFORM, KEYS_ONE_BIN, KEYS_RANDOM, KEY_KINDS };
@@ -216,8 +207,7 @@ static void check(const items *in) {
   assert_memory_equal(got.copied_hist, expected.copied_hist, sizeof got.copied_hist);
 }
 
-static void primitives_agree(void **state) {
-  (void)state;
+TEST(primitives_agree) {
   char reason[DEVICE_NAME_BYTES];
   if (device_count(reason, sizeof reason) == 0) skip_because(NEEDS_GPU);
   static const int32_t counts[] = {1, 31, 32, 33, 127, 1024};
@@ -227,9 +217,4 @@ static void primitives_agree(void **state) {
       fill(&in, counts[i], (key_kind)kind);
       check(&in);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(primitives_agree)};
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

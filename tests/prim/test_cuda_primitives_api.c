@@ -4,19 +4,15 @@
  * no device.
  *
  * Arrays end where their memory ends, so that a memory checker detects a read beyond them. HARTSIFT_TEST_ELEMENTS skips
- * larger arrays, for runs under such a checker. HARTSIFT_TEST_FILTER: a pattern of the names of tests to run.
+ * larger arrays, for runs under such a checker.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/device_twins.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -44,8 +40,7 @@ static void check_reductions(const twin *t, double *got) {
              got[5], high);
 }
 
-static void reductions_agree(void **state) {
-  (void)state;
+TEST(reductions_agree) {
   NEED_DEVICE();
   double *got = twin_pinned(6 * sizeof *got);
   for (size_t s = 0; s < TWIN_SHAPES; s++)
@@ -59,8 +54,7 @@ static void reductions_agree(void **state) {
 }
 
 /* Bytes at every offset within a vector, and lengths around its size. */
-static void bytes_at_any_address(void **state) {
-  (void)state;
+TEST(bytes_at_any_address) {
   NEED_DEVICE();
   double *got = twin_pinned(6 * sizeof *got);
   uint64_t *counts = twin_pinned(256 * sizeof *counts), expected[256];
@@ -99,8 +93,7 @@ static void check_tiles(const twin *t, const hs_tiling *tiling) {
   device_free_pinned(got);
 }
 
-static void tiles_agree(void **state) {
-  (void)state;
+TEST(tiles_agree) {
   NEED_DEVICE();
   static const hs_tiling tilings[] = {{40, 40, 100.5}, {37, 13, 0.0}, {8, 5, 127.0},     {64, 64, -1.0},
                                       {5, 300, 254.0}, {3, 2, 255.0}, {1000, 1, -1e300}, {130, 7, NAN},
@@ -118,8 +111,7 @@ static void tiles_agree(void **state) {
 }
 
 /* So many small tiles that none is split, with two, three and four chunks, some of them narrower or lower. */
-static void many_tiles_of_several_chunks(void **state) {
-  (void)state;
+TEST(many_tiles_of_several_chunks) {
   NEED_DEVICE();
   static const hs_tiling tilings[] = {{40, 40, 100.5}, {33, 35, 0.5}, {47, 53, 7.0}, {60, 60, 31.25}};
   static const twin_shape s = {4003, 3851, 3, 1};
@@ -132,8 +124,7 @@ static void many_tiles_of_several_chunks(void **state) {
 }
 
 /* Tiles whose rows hold whole chunks, and chunks that wrap from a row to the next one. */
-static void tiles_of_wide_rows(void **state) {
-  (void)state;
+TEST(tiles_of_wide_rows) {
   NEED_DEVICE();
   static const hs_tiling tilings[] = {
       {9001, 150, 1.0}, {4100, 33, 100.5}, {4500, 1, 0.0}, {5000, 150, NAN}, {9001, 7, 12.5}};
@@ -149,8 +140,7 @@ static void tiles_of_wide_rows(void **state) {
 }
 
 /* u8 tiles whose columns start at every offset within a word, in units of one, two and three words. */
-static void byte_tiles_at_any_address(void **state) {
-  (void)state;
+TEST(byte_tiles_at_any_address) {
   NEED_DEVICE();
   for (size_t offset = 0; offset < 9; offset++)
     for (size_t gap = 0; gap < 9; gap += 1 + offset % 2) {
@@ -165,8 +155,7 @@ static void byte_tiles_at_any_address(void **state) {
 }
 
 /* Capacity for fewer tiles than there are: the first ones are stored, and the full number is returned. */
-static void tiles_beyond_capacity(void **state) {
-  (void)state;
+TEST(tiles_beyond_capacity) {
   NEED_DEVICE();
   const twin_shape s = {200, 90, 0, 0};
   const hs_tiling tiling = {16, 16, 5.0};
@@ -210,8 +199,7 @@ static void check_convolution(const twin *t, const twin_shape *out_shape, const 
   }
 }
 
-static void convolutions_agree(void **state) {
-  (void)state;
+TEST(convolutions_agree) {
   NEED_DEVICE();
   static const size_t counts[] = {1, 3, 5, 7, 9, 15, 17, 255, 257, 1001};
   static double taps[1001];
@@ -232,8 +220,7 @@ static void convolutions_agree(void **state) {
 /* ------------------------------------------------------------------ streams and memory */
 
 /* Calls on two streams and on the context's, with different scratch sizes, and one wait at the end. */
-static void calls_follow_one_another(void **state) {
-  (void)state;
+TEST(calls_follow_one_another) {
   NEED_DEVICE();
   enum { ROUNDS = 40 };
   const twin_shape s = {1500, 901, 0, 3};
@@ -270,8 +257,7 @@ static void calls_follow_one_another(void **state) {
 }
 
 /* Input in pinned host memory; results in device memory. */
-static void memory_of_either_side(void **state) {
-  (void)state;
+TEST(memory_of_either_side) {
   NEED_DEVICE();
   enum { N = 3001 };
   float *in = twin_pinned(N * sizeof *in);
@@ -308,8 +294,7 @@ static void call_all(hs_context *c, const twin *floats, const twin *bytes, const
   assert_int_equal(hs_cuda_convolve1d(c, &floats->on_device, taps, 301, HS_ENDS_ZERO, NULL, out->device, 0), HS_OK);
 }
 
-static void nothing_allocated_again(void **state) {
-  (void)state;
+TEST(nothing_allocated_again) {
   NEED_DEVICE();
   const twin_shape s = {1500, 901, 0, 3}, flat = {1500, 901, 0, 0};
   counted_allocator counter = {0};
@@ -343,8 +328,7 @@ static void nothing_allocated_again(void **state) {
 
 /* ------------------------------------------------------------------ wrong arguments */
 
-static void wrong_arguments(void **state) {
-  (void)state;
+TEST(wrong_arguments) {
   NEED_DEVICE();
   const twin_shape s = {64, 8, 0, 0};
   twin t = twin_make(HS_ELEMENT_F32, &s, CONTENT_RANDOM);
@@ -385,34 +369,10 @@ static void wrong_arguments(void **state) {
   twin_free(&t);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(reductions_agree),
-                                     cmocka_unit_test(bytes_at_any_address),
-                                     cmocka_unit_test(tiles_agree),
-                                     cmocka_unit_test(many_tiles_of_several_chunks),
-                                     cmocka_unit_test(tiles_of_wide_rows),
-                                     cmocka_unit_test(byte_tiles_at_any_address),
-                                     cmocka_unit_test(tiles_beyond_capacity),
-                                     cmocka_unit_test(convolutions_agree),
-                                     cmocka_unit_test(calls_follow_one_another),
-                                     cmocka_unit_test(memory_of_either_side),
-                                     cmocka_unit_test(nothing_allocated_again),
-                                     cmocka_unit_test(wrong_arguments)};
-  const char *only = getenv("HARTSIFT_TEST_FILTER");
-  if (only) cmocka_set_test_filter(only);
-  return cmocka_run_group_tests(tests, twins_set_up, twins_tear_down);
-}
+TESTS_BETWEEN(twins_set_up, twins_tear_down)
 
 #else
 
-static void built_without_cuda(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(built_without_cuda)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(built_without_cuda) { skip_because(NEEDS_GPU); }
 
 #endif

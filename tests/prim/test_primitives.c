@@ -1,13 +1,10 @@
 /* The public reductions, tiles, histogram and equalisation against oracles that share no code with them: every type,
    every length up to 1100 and primes beyond, strides, one-pixel rows, special values; with any number of threads. */
-#include <stdlib.h>
-#include <string.h>
 
 #include <math.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/array_maker.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/primitive_oracle.h"
@@ -88,7 +85,7 @@ static void *new_elements(size_t n, hs_element type, array_content content) {
   return data;
 }
 
-static void test_lengths(void **state) {
+TEST(test_lengths) {
   static const size_t beyond[] = {1279, 4093, 32768, 32769, 65537, 104729};
   for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++)
     for (int content = 0; content < CONTENT_COUNT; content++) {
@@ -106,7 +103,7 @@ static void test_lengths(void **state) {
 }
 
 /* Rows shorter and longer than a chunk of the tree, one-pixel rows and columns, padded or not. */
-static void test_views(void **state) {
+TEST(test_views) {
   static const size_t sizes[][2] = {{1, 1}, {1, 3000}, {3, 701}, {1000, 9}, {1024, 5}, {2500, 7}, {641, 479}};
   for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++)
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
@@ -120,7 +117,7 @@ static void test_views(void **state) {
 }
 
 /* More chunks than one batch and one tree level hold, in whole rows and in rows that chunks straddle. */
-static void test_large(void **state) {
+TEST(test_large) {
   const size_t n = ((size_t)5 << 20) + 12345;
   for (int type = HS_ELEMENT_F32; type <= HS_ELEMENT_F64; type++) {
     void *data = new_elements(n, (hs_element)type, CONTENT_RANDOM);
@@ -159,7 +156,7 @@ static void check_tiles(const fixture *f, const hs_array *a, const hs_tiling *t)
   free(tiles);
 }
 
-static void test_tiles(void **state) {
+TEST(test_tiles) {
   static const hs_tiling tilings[] = {{40, 40, 100.0}, {1, 1, 0.0},      {7, 3, -1.0},
                                       {64, 64, 254.0}, {65, 1, 255.0},   {1, 100, 1e9},
                                       {33, 37, 0.05},  {9999, 13, 36.5}, {9999, 9999, 0.5}};
@@ -174,7 +171,7 @@ static void test_tiles(void **state) {
 }
 
 /* Enough tiles and pixels for the threads to share. */
-static void test_many_tiles(void **state) {
+TEST(test_many_tiles) {
   const hs_tiling tiling = {40, 40, 127.0}, none = {31, 29, (double)NAN};
   void *data = new_elements(2000 * 500, HS_ELEMENT_U8, CONTENT_RANDOM);
   const hs_array a = {data, 2000, 500, 0, HS_ELEMENT_U8};
@@ -183,7 +180,7 @@ static void test_many_tiles(void **state) {
   free(data);
 }
 
-static void test_tile_capacity(void **state) {
+TEST(test_tile_capacity) {
   const fixture *f = *state;
   uint8_t data[100];
   hs_tile tiles[10], all[100];
@@ -202,7 +199,7 @@ static void test_tile_capacity(void **state) {
   assert_true(tiles[9].sum == 0.0);
 }
 
-static void test_histogram(void **state) {
+TEST(test_histogram) {
   const fixture *f = *state;
   static const size_t sizes[][3] = {{1, 1, 1},       {1, 700, 3},       {7, 5, 7},
                                     {641, 479, 650}, {1200, 900, 1200}, {2048, 2047, 2048}};
@@ -249,7 +246,7 @@ static void equalize_oracle(const uint8_t *in, size_t w, size_t h, size_t stride
     for (size_t x = 0; x < w; x++) out[y * out_stride + x] = level[in[y * stride + x]];
 }
 
-static void test_equalize(void **state) {
+TEST(test_equalize) {
   const fixture *f = *state;
   static const size_t sizes[][2] = {{1, 1}, {2, 1}, {13, 11}, {640, 480}, {1300, 700}};
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
@@ -279,7 +276,7 @@ static void test_equalize(void **state) {
 }
 
 /* A call allocates nothing. */
-static void test_no_allocation(void **state) {
+TEST(test_no_allocation) {
   fixture *f = *state;
   const size_t made = f->counter.made, n = (size_t)1 << 20;
   double *data = new_elements(n, HS_ELEMENT_F64, CONTENT_RANDOM), sum;
@@ -304,11 +301,4 @@ static void test_no_allocation(void **state) {
   free(data);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lengths),   cmocka_unit_test(test_views),      cmocka_unit_test(test_large),
-      cmocka_unit_test(test_tiles),     cmocka_unit_test(test_many_tiles), cmocka_unit_test(test_tile_capacity),
-      cmocka_unit_test(test_histogram), cmocka_unit_test(test_equalize),   cmocka_unit_test(test_no_allocation),
-  };
-  return cmocka_run_group_tests_name("primitives", tests, setup, teardown);
-}
+TESTS_BETWEEN(setup, teardown)

@@ -1,11 +1,8 @@
 /* The vector layer of the processor's baseline: operations that SSE2 composes, lane for lane against the C library. */
-#include <string.h>
 
 #include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/skip.h"
 
 #if defined(__x86_64__)
 #  define HARTSIFT_ISA sse2
@@ -18,11 +15,11 @@
 
 enum { ROUNDS = 400000 };
 
-static uint64_t random_bits(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state;
+static uint64_t random_bits(uint64_t *seed) {
+  *seed ^= *seed << 13;
+  *seed ^= *seed >> 7;
+  *seed ^= *seed << 17;
+  return *seed;
 }
 
 static float from_bits(uint32_t bits) {
@@ -32,8 +29,8 @@ static float from_bits(uint32_t bits) {
 }
 
 /* A finite float: kind 0 any exponent, 1 near 1, 2 near the denormals, 3 few or many significand bits set. */
-static float random_float(uint64_t *state, int kind) {
-  const uint64_t r = random_bits(state);
+static float random_float(uint64_t *seed, int kind) {
+  const uint64_t r = random_bits(seed);
   uint32_t significand = (uint32_t)r & 0x7FFFFFu, exponent = (uint32_t)(r >> 32) % 255u;
   if (kind == 1) exponent = 120u + exponent % 12u;
   if (kind == 2) exponent = exponent % 24u;
@@ -55,31 +52,29 @@ static void check_fma(const float *a, const float *b, const float *c) {
   }
 }
 
-static void test_fma_random(void **unused) {
-  (void)unused;
-  uint64_t state = 88172645463325252u;
+TEST(test_fma_random) {
+  uint64_t seed = 88172645463325252u;
   for (int n = 0; n < ROUNDS; n++) {
     float a[SIMD_WIDTH], b[SIMD_WIDTH], c[SIMD_WIDTH];
     const int kind = n & 3;
     for (int i = 0; i < SIMD_WIDTH; i++) {
-      a[i] = random_float(&state, kind);
-      b[i] = random_float(&state, kind == 2 ? 1 : kind);
-      c[i] = random_float(&state, kind);
+      a[i] = random_float(&seed, kind);
+      b[i] = random_float(&seed, kind == 2 ? 1 : kind);
+      c[i] = random_float(&seed, kind);
     }
     check_fma(a, b, c);
   }
 }
 
 /* c cancels the product, or is about half a unit of its last bit or far below, where two roundings differ from one. */
-static void test_fma_ties(void **unused) {
-  (void)unused;
-  uint64_t state = 1181783497276652981u;
+TEST(test_fma_ties) {
+  uint64_t seed = 1181783497276652981u;
   for (int n = 0; n < ROUNDS; n++) {
     float a[SIMD_WIDTH], b[SIMD_WIDTH], c[SIMD_WIDTH];
     for (int i = 0; i < SIMD_WIDTH; i++) {
-      a[i] = random_float(&state, n & 1 ? 1 : 3);
-      b[i] = random_float(&state, 1);
-      const uint64_t r = random_bits(&state);
+      a[i] = random_float(&seed, n & 1 ? 1 : 3);
+      b[i] = random_float(&seed, 1);
+      const uint64_t r = random_bits(&seed);
       int exponent;
       const float product = a[i] * b[i];
       (void)frexpf(product, &exponent);
@@ -89,14 +84,13 @@ static void test_fma_ties(void **unused) {
   }
 }
 
-static void test_rounding(void **unused) {
-  (void)unused;
-  uint64_t state = 2685821657736338717u;
+TEST(test_rounding) {
+  uint64_t seed = 2685821657736338717u;
   for (int n = 0; n < ROUNDS; n++) {
     float v[SIMD_WIDTH], low[SIMD_WIDTH];
     int32_t nearest[SIMD_WIDTH];
     for (int i = 0; i < SIMD_WIDTH; i++) {
-      v[i] = (float)(int32_t)(random_bits(&state) >> 44) / 16.0f - 30000.0f;
+      v[i] = (float)(int32_t)(random_bits(&seed) >> 44) / 16.0f - 30000.0f;
       if (n % 5 == 0) v[i] = (float)(n / 5 + i) - 0.5f;
     }
     simd_store(low, simd_floor(simd_load(v)));
@@ -108,8 +102,7 @@ static void test_rounding(void **unused) {
   }
 }
 
-static void test_partial(void **unused) {
-  (void)unused;
+TEST(test_partial) {
   for (int n = 0; n <= SIMD_WIDTH; n++) {
     float from[SIMD_WIDTH], to[SIMD_WIDTH], all[SIMD_WIDTH];
     for (int i = 0; i < SIMD_WIDTH; i++) {
@@ -126,8 +119,7 @@ static void test_partial(void **unused) {
   }
 }
 
-static void test_interleave(void **unused) {
-  (void)unused;
+TEST(test_interleave) {
   float a[SIMD_WIDTH], b[SIMD_WIDTH], both[2 * SIMD_WIDTH], even[SIMD_WIDTH];
   for (int i = 0; i < SIMD_WIDTH; i++) {
     a[i] = (float)i;
@@ -140,22 +132,6 @@ static void test_interleave(void **unused) {
     assert_true(even[i] == a[i]);
   }
 }
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fma_random), cmocka_unit_test(test_fma_ties),   cmocka_unit_test(test_rounding),
-      cmocka_unit_test(test_partial),    cmocka_unit_test(test_interleave),
-  };
-  return cmocka_run_group_tests_name("baseline vectors", tests, NULL, NULL);
-}
 #else
-static void test_none(void **unused) {
-  (void)unused;
-  skip_because("this processor has another baseline");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_none)};
-  return cmocka_run_group_tests_name("baseline vectors", tests, NULL, NULL);
-}
+TEST(test_none) { skip_because("this processor has another baseline"); }
 #endif

@@ -2,9 +2,6 @@
  *
  * Lengths up to 1100 and larger primes, all contents, unaligned starts, up to more taps than outputs. Floats are
  * compared by their bits, except that intermediate NaNs of a sum may differ. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/primitives/primitive_variants.h"
@@ -155,34 +152,13 @@ static void check_variants(void (*check)(const prim_ops *)) {
   assert_true(checked >= 1);
 }
 
-static void test_runs(void **unused) {
-  (void)unused;
-  check_variants(check_runs);
-}
-static void test_long_words(void **unused) {
-  (void)unused;
-  check_variants(check_long_words);
-}
-static void test_bytes(void **unused) {
-  (void)unused;
-  check_variants(check_bytes);
-}
-static void test_convolution(void **unused) {
-  (void)unused;
-  check_variants(check_convolution);
-}
+TEST(test_runs) { check_variants(check_runs); }
+TEST(test_long_words) { check_variants(check_long_words); }
+TEST(test_bytes) { check_variants(check_bytes); }
+TEST(test_convolution) { check_variants(check_convolution); }
 
-static void test_names(void **unused) {
-  (void)unused;
+TEST(test_names) {
   assert_true(!cpu_prims_of("mmx"));
   assert_true(cpu_prims_of("ref") == &prim_ops_ref);
   assert_non_null(cpu_choose_prims());
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names), cmocka_unit_test(test_runs),        cmocka_unit_test(test_long_words),
-      cmocka_unit_test(test_bytes), cmocka_unit_test(test_convolution),
-  };
-  return cmocka_run_group_tests_name("primitives: variants against the reference", tests, NULL, NULL);
 }

@@ -5,8 +5,6 @@
  * On a GPU: test_engines.c; in tiles: test_affine_tiles.c.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -14,17 +12,9 @@
 
 static hs_image scene;
 
-static int set_up(void **state) {
-  (void)state;
-  scene = extraction_scene(167, 125, 11, NULL);
-  return 0;
-}
+BEFORE_TESTS() { scene = extraction_scene(167, 125, 11, NULL); }
 
-static int tear_down(void **state) {
-  (void)state;
-  hs_image_free(&scene);
-  return 0;
-}
+AFTER_TESTS() { hs_image_free(&scene); }
 
 static hs_options affine_options(hs_profile profile) {
   hs_options o = extraction_options(profile);
@@ -39,8 +29,7 @@ static void check_frames(const hs_features *expected, const hs_features *got, co
 
 /* The first column of a frame has the direction of the orientation; its short axis is sigma, the long one at most 5
    times that. */
-static void test_frames(void **state) {
-  (void)state;
+TEST(test_frames) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = affine_options((hs_profile)p);
     hs_features f = extraction_once(&o, &scene);
@@ -64,8 +53,7 @@ static void test_frames(void **state) {
 }
 
 /* Without the option there are no frames, and the rest is unchanged, also in a list that had frames. */
-static void test_no_frames_unasked(void **state) {
-  (void)state;
+TEST(test_no_frames_unasked) {
   const hs_options plain = extraction_options(HS_PROFILE_LOWE), affine = affine_options(HS_PROFILE_LOWE);
   hs_context *a = extraction_context(&affine), *b = extraction_context(&plain);
   hs_features f = extraction_run(b, &scene), again = {0};
@@ -81,8 +69,7 @@ static void test_no_frames_unasked(void **state) {
   hs_destroy(a);
 }
 
-static void test_threads_and_variants(void **state) {
-  (void)state;
+TEST(test_threads_and_variants) {
   for (int dsp = 0; dsp < 2; dsp++) {
     hs_options o = affine_options(HS_PROFILE_LOWE);
     o.dsp = dsp;
@@ -102,8 +89,7 @@ static void test_threads_and_variants(void **state) {
 }
 
 /* Describing the features' own keypoints gives the bytes of extraction. */
-static void test_own_keypoints(void **state) {
-  (void)state;
+TEST(test_own_keypoints) {
   const hs_options o = affine_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
   hs_features full = extraction_run(c, &scene), f = {0};
@@ -127,8 +113,7 @@ static void check_subset(const hs_features *full, const hs_features *few) {
   }
 }
 
-static void test_limited(void **state) {
-  (void)state;
+TEST(test_limited) {
   hs_options o = affine_options(HS_PROFILE_LOWE);
   hs_features full = extraction_once(&o, &scene);
   o.max_features = (int32_t)(full.count / 3);
@@ -139,8 +124,7 @@ static void test_limited(void **state) {
   hs_features_free(&full);
 }
 
-static void test_region_and_grid(void **state) {
-  (void)state;
+TEST(test_region_and_grid) {
   hs_options o = affine_options(HS_PROFILE_LOWE);
   hs_features full = extraction_once(&o, &scene);
   o.region_x = 20;
@@ -161,8 +145,7 @@ static void test_region_and_grid(void **state) {
 }
 
 /* Submitted in flight, and as a view. */
-static void test_in_flight(void **state) {
-  (void)state;
+TEST(test_in_flight) {
   const hs_options o = affine_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
   hs_features full = extraction_once(&o, &scene), f = {0};
@@ -193,8 +176,7 @@ static hs_image blob(double longer, double shorter, double angle) {
 /* The long axis of a drawn ellipse has its direction, and anisotropy grows with the ellipse's length; a circle has
  * none. Gaussian levels are isotropic, so the quotient of the shape is below the drawn one: 1.32, 1.45, 1.99 and 2.57
  * for 1.6, 2, 3 and 4. */
-static void test_drawn_blobs(void **state) {
-  (void)state;
+TEST(test_drawn_blobs) {
   static const double drawn[][4] = {
       {6, 6, 0, 1.0}, {8, 5, 0.4, 1.32}, {10, 5, 1.1, 1.45}, {12, 4, 2.0, 1.99}, {16, 4, 0.7, 2.57}};
   for (int i = 0; i < 5; i++) {
@@ -222,8 +204,7 @@ static void test_drawn_blobs(void **state) {
 }
 
 /* A picture reduced by different factors along its sides: frames are scaled back like positions. */
-static void test_original_size(void **state) {
-  (void)state;
+TEST(test_original_size) {
   hs_keypoint k = {.x = 10, .y = 20, .sigma = 2};
   hs_frame frame = {1, 2, 3, 4};
   hs_features f = {.count = 1, .keypoints = &k, .frames = &frame, .image_width = 100, .image_height = 50};
@@ -231,17 +212,4 @@ static void test_original_size(void **state) {
   f.descriptor_type = HS_DESCRIPTOR_NONE;
   assert_int_equal(hs_features_to_original(&f, &image), HS_OK);
   assert_true(frame.a11 == 2 && frame.a12 == 4 && frame.a21 == 12 && frame.a22 == 16);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_frames),
-                                     cmocka_unit_test(test_no_frames_unasked),
-                                     cmocka_unit_test(test_threads_and_variants),
-                                     cmocka_unit_test(test_own_keypoints),
-                                     cmocka_unit_test(test_limited),
-                                     cmocka_unit_test(test_region_and_grid),
-                                     cmocka_unit_test(test_in_flight),
-                                     cmocka_unit_test(test_drawn_blobs),
-                                     cmocka_unit_test(test_original_size)};
-  return cmocka_run_group_tests_name("property.affine", tests, set_up, tear_down);
 }

@@ -2,14 +2,9 @@
  * Affine shape in tiles: the bytes of the untiled frame with its affine frames, on the CPU and on a GPU, within the
  * predicted memory. Affine windows have the largest halo of all windows.
  */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
-#include "tests/support/skip.h"
 
 enum { MIB = 1 << 20 };
 
@@ -27,23 +22,19 @@ static hs_image stretched(int32_t width, int32_t height, uint32_t seed) {
   return to;
 }
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   wide = stretched(1700, 64, 11);
   wider = stretched(3000, 48, 3);
   large = extraction_scene(900, 800, 5, NULL);
   mask = extraction_scene(1700, 64, 8, NULL);
   for (int i = 0; i < 1700 * 64; i++) ((uint8_t *)(uintptr_t)mask.data)[i] &= 64;
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_image_free(&wide);
   hs_image_free(&wider);
   hs_image_free(&large);
   hs_image_free(&mask);
-  return 0;
 }
 
 /* A single octave, not doubled, keeps halos small compared with the picture. */
@@ -149,18 +140,9 @@ static void check_changes(hs_device device) {
   assert_true(check(&o, &wider, NULL, "pooled") > 100);
 }
 
-static void test_cpu(void **state) {
-  (void)state;
-  check_changes(HS_DEVICE_CPU);
-}
+TEST(test_cpu) { check_changes(HS_DEVICE_CPU); }
 
-static void test_device(void **state) {
-  (void)state;
+TEST(test_device) {
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   check_changes(HS_DEVICE_CUDA);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cpu), cmocka_unit_test(test_device)};
-  return cmocka_run_group_tests_name("property.affine_tiles", tests, set_up, tear_down);
 }

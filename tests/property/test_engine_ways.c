@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tests/support/engine_tests.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -38,19 +37,12 @@ static void check_bands(int32_t side) {
   hs_image_free(&pageable);
 }
 
-static void test_two_bands(void **state) {
-  (void)state;
-  check_bands(TWO_BANDS_SIDE);
-}
+ENGINE_TEST(ON_GPU, test_two_bands) { check_bands(TWO_BANDS_SIDE); }
 
-static void test_three_bands(void **state) {
-  (void)state;
-  check_bands(THREE_BANDS_SIDE);
-}
+ENGINE_TEST(ON_GPU, test_three_bands) { check_bands(THREE_BANDS_SIDE); }
 
 /* Octaves on the CPU, with pooled descriptors too, whose windows read these octaves. */
-static void test_hybrid(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_hybrid) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_HYBRID;
   for (o.split = 1; o.split <= 3; o.split++) engine_check_some(&o, &engine_scene, NULL, "split");
@@ -84,8 +76,7 @@ static void check_in_flight(const hs_options *o, int32_t least, int32_t step, in
   hs_destroy(c);
 }
 
-static void test_in_flight(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_in_flight) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.in_flight = 12;
   check_in_flight(&o, 110, 3, 24);
@@ -125,8 +116,7 @@ static void check_resident(hs_context *c, hs_context *other, const hs_features *
   device_stream_destroy(stream);
 }
 
-static void test_resident(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_resident) {
   const hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o), *other = extraction_context(&o);
   hs_features expected = engine_expected(&o, &engine_scene, NULL), got = {0};
@@ -191,16 +181,14 @@ static void check_encoded(const hs_options *o, int32_t across, int32_t restart_i
   free(bytes);
 }
 
-static void test_encoded(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_encoded) {
   const hs_options o = engine_options(HS_PROFILE_LOWE);
   check_encoded(&o, 0, 0);
   check_encoded(&o, 2, 7);
 }
 
 /* A picture that is larger than the smallest tiles. */
-static void test_tiles(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_tiles) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(437, 353, 7, NULL);
   uint64_t host, whole, least;
@@ -218,8 +206,7 @@ static void test_tiles(void **state) {
 
 /* Small pictures that share launches, and one that does not, in flight: plain, equalised, with a grid, affine; on the
  * GPU and split with the CPU. */
-static void test_groups(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_groups) {
   enum { PICTURES = 27, KINDS = 4 };
   hs_image images[KINDS];
   for (uint32_t i = 0; i < KINDS; i++) images[i] = extraction_scene(i < 3 ? 96 : 331, i < 3 ? 80 : 217, i + 1, NULL);
@@ -252,8 +239,7 @@ static void test_groups(void **state) {
 }
 
 /* The size query equals the memory of a frame. */
-static void test_size_query(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_size_query) {
   for (int affine = 0; affine < 2; affine++) {
     hs_options o = engine_options(HS_PROFILE_LOWE);
     uint64_t host = 0, device = 0;
@@ -272,16 +258,7 @@ static void test_size_query(void **state) {
   }
 }
 
-int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_two_bands), cmocka_unit_test(test_three_bands), cmocka_unit_test(test_hybrid),
-      cmocka_unit_test(test_in_flight), cmocka_unit_test(test_resident),    cmocka_unit_test(test_encoded),
-      cmocka_unit_test(test_tiles),     cmocka_unit_test(test_groups),      cmocka_unit_test(test_size_query),
-  };
-  const engine_tests groups[] = {ENGINE_TESTS(ON_GPU, tests)};
-  if (argc > 1) cmocka_set_test_filter(argv[1]);
-  return engines_run("ways of a frame", groups, 1, engine_scene_set_up, engine_scene_tear_down);
-}
+TESTS_BETWEEN(engine_scene_set_up, engine_scene_tear_down)
 
 #else
 

@@ -29,8 +29,7 @@ static int tear_down(void **state) {
 
 /* ------------------------------------------------------------------ few of every kind */
 
-static void test_profiles(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_profiles) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int32_t first_octave = -1; first_octave <= 0; first_octave++) {
       hs_options o = engine_options((hs_profile)p);
@@ -39,8 +38,7 @@ static void test_profiles(void **state) {
     }
 }
 
-static void test_variants(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_variants) {
   static const char *const variants[] = {"pyramid=uber", "refine=plain",     "orient=warp-histogram", "orient=thread",
                                          "orient=block", "describe=atomic2", "describe=multi-key"};
   hs_options o = engine_options(HS_PROFILE_LOWE);
@@ -51,8 +49,7 @@ static void test_variants(void **state) {
   }
 }
 
-static void test_selection(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_selection) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.max_features = 100;
   for (int s = HS_SELECT_RESPONSE; s <= HS_SELECT_SCALE; s++) {
@@ -69,8 +66,7 @@ static void test_selection(void **state) {
   engine_check_some(&o, &engine_scene, NULL, "whole levels");
 }
 
-static void test_places(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_places) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_image mask = engine_scene;
   const size_t bytes = (size_t)engine_scene.width * (size_t)engine_scene.height;
@@ -87,8 +83,7 @@ static void test_places(void **state) {
 }
 
 /* Types other than bytes, rows with padding, levels that no multi-level kernel supports. */
-static void test_pictures(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_pictures) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_image part = engine_scene, floats = extraction_as_floats(&engine_scene);
   part.stride_bytes = (size_t)engine_scene.width;
@@ -108,8 +103,7 @@ static void test_pictures(void **state) {
 }
 
 /* Frames of few blocks, each with ends of rows and strips. */
-static void test_small_pictures(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_small_pictures) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_image small = extraction_scene(97, 61, 1, NULL), larger = extraction_scene(160, 121, 1, NULL);
   engine_check_some(&o, &small, NULL, "97x61");
@@ -122,15 +116,13 @@ static void test_small_pictures(void **state) {
   hs_image_free(&larger);
 }
 
-static void test_equalized(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_equalized) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.equalize = 1;
   engine_check_some(&o, &engine_scene, NULL, "equalised");
 }
 
-static void test_descriptors(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_descriptors) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.upright = 1;
   o.norm = HS_NORM_ROOT;
@@ -143,8 +135,7 @@ static void test_descriptors(void **state) {
   engine_check_some(&o, &engine_scene, NULL, "none");
 }
 
-static void test_affine(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_affine) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.affine = 1;
   engine_check_some(&o, &engine_scene, NULL, "affine");
@@ -229,14 +220,12 @@ static void check_user_keypoints(const hs_options *o, const hs_image *image, int
 }
 
 /* Few, for a sanitizer: unchanged and mixed. */
-static void test_given(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_given) {
   const hs_options o = engine_options(HS_PROFILE_LOWE);
   check_user_keypoints(&o, &engine_scene, AS_FOUND, MIXED);
 }
 
-static void test_user_keypoints(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_user_keypoints) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   const hs_expert_options expert =
       extraction_expert(HS_PROFILE_LOWE, "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key");
@@ -261,8 +250,7 @@ static void test_user_keypoints(void **state) {
 }
 
 /* Sizes and counts that change between calls. */
-static void test_user_keypoints_by_turns(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_user_keypoints_by_turns) {
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
   on_cpu.device = HS_DEVICE_CPU;
   hs_image tiny = extraction_scene(13, 40, 7, NULL), wide = extraction_scene(1203, 850, 9, NULL);
@@ -294,8 +282,7 @@ static void test_user_keypoints_by_turns(void **state) {
 }
 
 /* Keypoints with two or more orientations, so many that the feature list must grow. */
-static void test_many_orientations(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_many_orientations) {
   enum { COUNT = 1024 };
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
   on_cpu.device = HS_DEVICE_CPU;
@@ -366,13 +353,9 @@ static void check_options(int count, bool affine) {
   }
 }
 
-static void test_options(void **state) {
-  (void)state;
-  check_options(OPTIONS, false);
-}
+ENGINE_TEST(ON_GPU, test_options) { check_options(OPTIONS, false); }
 
-static void test_affine_options(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_affine_options) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = engine_options((hs_profile)p);
     o.affine = 1;
@@ -381,8 +364,7 @@ static void test_affine_options(void **state) {
   check_options(OPTIONS_AFFINE, true);
 }
 
-static void test_variants_of_options(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_variants_of_options) {
   static const char *const names[] = {"describe=atomic2", "describe=multi-key", "orient=warp-histogram",
                                       "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key"};
   for (int i = 0; i < 8; i++) {
@@ -396,8 +378,7 @@ static void test_variants_of_options(void **state) {
 }
 
 /* Patches of affine shapes that reach beyond every side, in levels smaller than the patch. */
-static void test_small_affine_pictures(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_small_affine_pictures) {
   static const int32_t sizes[][2] = {{1, 1}, {5, 7}, {16, 12}, {23, 40}, {64, 9}, {61, 64}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
     for (int upright = 0; upright < 2; upright++) {
@@ -412,8 +393,7 @@ static void test_small_affine_pictures(void **state) {
 }
 
 /* So many affine keypoints that lists overflow at first and each warp processes several; some shapes are long. */
-static void test_many_affine(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_many_affine) {
   hs_image image = extraction_scene(700, 520, 3, NULL);
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.affine = 1;
@@ -452,8 +432,7 @@ static hs_image in_layout(hs_pixel_layout layout, bool wide) {
 }
 
 /* Every layout and type, alternating with and without a mask in one context, plain and equalised. */
-static void test_layouts(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_layouts) {
   for (int i = 0; i < 2 * (HS_BGRA + 1); i++) {
     if (!extent_pairs((size_t)i / 2, (size_t)i % 2, 2)) continue;
     hs_options o = engine_options(HS_PROFILE_LOWE);
@@ -476,8 +455,7 @@ static void test_layouts(void **state) {
 }
 
 /* Equalised: a constant picture, and one of a single pixel. */
-static void test_nothing_to_spread(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_nothing_to_spread) {
   uint8_t bytes[40 * 30];
   memset(bytes, 93, sizeof bytes);
   const hs_image plain = {.data = bytes, .width = 40, .height = 30}, pixel = {.data = bytes, .width = 1, .height = 1};
@@ -488,8 +466,7 @@ static void test_nothing_to_spread(void **state) {
 }
 
 /* Few and many features per cell; also in a picture that repeats a block and has features of equal response. */
-static void test_grids(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_grids) {
   enum { BLOCK = 64, SIDE = 4 * BLOCK };
   static const int32_t grids[][2] = {{1, 1}, {3, 2}, {1, 7}, {8, 6}, {64, 64}, {256, 256}, {300, 300}};
   static const int32_t counts[] = {1, 5, 60, 201, 5000};
@@ -513,31 +490,4 @@ static void test_grids(void **state) {
     }
 }
 
-int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_profiles),
-      cmocka_unit_test(test_variants),
-      cmocka_unit_test(test_selection),
-      cmocka_unit_test(test_places),
-      cmocka_unit_test(test_pictures),
-      cmocka_unit_test(test_small_pictures),
-      cmocka_unit_test(test_equalized),
-      cmocka_unit_test(test_descriptors),
-      cmocka_unit_test(test_affine),
-      cmocka_unit_test(test_given),
-      cmocka_unit_test(test_user_keypoints),
-      cmocka_unit_test(test_user_keypoints_by_turns),
-      cmocka_unit_test(test_many_orientations),
-      cmocka_unit_test(test_options),
-      cmocka_unit_test(test_affine_options),
-      cmocka_unit_test(test_variants_of_options),
-      cmocka_unit_test(test_small_affine_pictures),
-      cmocka_unit_test(test_many_affine),
-      cmocka_unit_test(test_layouts),
-      cmocka_unit_test(test_nothing_to_spread),
-      cmocka_unit_test(test_grids),
-  };
-  const engine_tests groups[] = {ENGINE_TESTS(ON_GPU, tests)};
-  if (argc > 1) cmocka_set_test_filter(argv[1]);
-  return engines_run("frames", groups, 1, set_up, tear_down);
-}
+TESTS_BETWEEN(set_up, tear_down)

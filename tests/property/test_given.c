@@ -3,9 +3,6 @@
  * form follows from another.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -13,17 +10,9 @@
 
 static hs_image scene;
 
-static int set_up(void **state) {
-  (void)state;
-  scene = extraction_scene(107, 85, 11, NULL);
-  return 0;
-}
+BEFORE_TESTS() { scene = extraction_scene(107, 85, 11, NULL); }
 
-static int tear_down(void **state) {
-  (void)state;
-  hs_image_free(&scene);
-  return 0;
-}
+AFTER_TESTS() { hs_image_free(&scene); }
 
 static hs_keypoint *copy_keypoints(const hs_features *f) {
   hs_keypoint *k = malloc(sizeof *k * (f->count + 1));
@@ -32,8 +21,7 @@ static hs_keypoint *copy_keypoints(const hs_features *f) {
   return k;
 }
 
-static void test_own_keypoints(void **state) {
-  (void)state;
+TEST(test_own_keypoints) {
   for (int p = 0; p < 2 * EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)(p / 2));
     o.dsp = p % 2;
@@ -68,8 +56,7 @@ static hs_features describe_size(hs_context *c, const hs_features *of, float siz
 }
 
 /* A pooled descriptor is the normalised sum of the descriptors of its sizes, each from its own level. */
-static void test_pooled(void **state) {
-  (void)state;
+TEST(test_pooled) {
   enum { SCALES = 8, SIZES = 2 };
   static const float sizes[SIZES] = {0.91f, 1.5f};
   static const int32_t levels[SIZES] = {-1, 5}; /* 8 log2: -1.09, 4.68 */
@@ -116,8 +103,7 @@ static void test_pooled(void **state) {
 }
 
 /* Output order equals input order. */
-static void test_reversed(void **state) {
-  (void)state;
+TEST(test_reversed) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
   hs_features full = extraction_run(c, &scene), f = {0};
@@ -137,8 +123,7 @@ static void test_reversed(void **state) {
 }
 
 /* Level 0: sigma determines octave and level. */
-static void test_levels_from_sigma(void **state) {
-  (void)state;
+TEST(test_levels_from_sigma) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
     hs_context *c = extraction_context(&o);
@@ -177,8 +162,7 @@ static void test_levels_from_sigma(void **state) {
 }
 
 /* Requested orientations (NaN) equal extraction's; the features of a keypoint are consecutive. */
-static void test_computed_orientations(void **state) {
-  (void)state;
+TEST(test_computed_orientations) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
     hs_context *c = extraction_context(&o);
@@ -201,8 +185,7 @@ static void test_computed_orientations(void **state) {
 }
 
 /* An orientation plus whole turns is the same angle; its bits may differ in the last place. */
-static void test_orientations_wrap(void **state) {
-  (void)state;
+TEST(test_orientations_wrap) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
   hs_keypoint k[6];
@@ -297,8 +280,7 @@ static hs_features describe_grid(const hs_options *o, const hs_image *image, con
   return f;
 }
 
-static void test_every_place_and_size(void **state) {
-  (void)state;
+TEST(test_every_place_and_size) {
   hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
   const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, 0.7f);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
@@ -317,8 +299,7 @@ static void test_every_place_and_size(void **state) {
 }
 
 /* The same bytes from every implementation. */
-static void test_borders_on_variants(void **state) {
-  (void)state;
+TEST(test_borders_on_variants) {
   static const char *const variants[] = {"orient=ref,describe=ref", "orient=sse2,describe=sse2",
                                          "orient=avx2,describe=avx2", "orient=avx512,describe=avx512"};
   hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
@@ -347,8 +328,7 @@ static void test_borders_on_variants(void **state) {
 }
 
 /* Every keypoint gets orientations: if the largest votes are near it, there is a peak. */
-static void test_orientations_at_borders(void **state) {
-  (void)state;
+TEST(test_orientations_at_borders) {
   hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
   const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, NAN);
   hs_status *statuses = malloc(sizeof *statuses * grid.count);
@@ -382,8 +362,7 @@ static void test_orientations_at_borders(void **state) {
 
 /* A picture rotated by half a turn is mirrored in x and y; the mirrored keypoints are described, and similarly. Coarse
  * octaves of the two sample other positions, so not every byte is equal. */
-static void test_turned_picture(void **state) {
-  (void)state;
+TEST(test_turned_picture) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(ODD_WIDTH, ODD_HEIGHT, 3, NULL), turned = extraction_as_floats(&image);
   const size_t pixels = (size_t)ODD_WIDTH * ODD_HEIGHT;
@@ -419,8 +398,7 @@ static void test_turned_picture(void **state) {
 }
 
 /* An octave or level outside the pyramid, and a size without a window there, count as level 0. */
-static void test_places_beyond_the_pyramid(void **state) {
-  (void)state;
+TEST(test_places_beyond_the_pyramid) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_keypoint k[8], by_size[8];
   for (int i = 0; i < 8; i++) k[i] = (hs_keypoint){.x = 70.0f, .y = 50.0f, .sigma = 4.0f, .octave = 0, .level = 2};
@@ -459,8 +437,7 @@ static void check_same_keypoints(const hs_features *a, const hs_features *b) {
 }
 
 /* Bytes are the floats of unit norm times 512, rounded and clipped at 255; OpenCV's floats equal its bytes. */
-static void test_bytes_are_rounded_floats(void **state) {
-  (void)state;
+TEST(test_bytes_are_rounded_floats) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int norm = HS_NORM_L2; norm <= HS_NORM_ROOT; norm++) {
       hs_features bytes = with_form((hs_profile)p, (hs_norm)norm, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
@@ -477,8 +454,7 @@ static void test_bytes_are_rounded_floats(void **state) {
 }
 
 /* RootSIFT: the square root of the clipped vector over its sum. */
-static void test_root(void **state) {
-  (void)state;
+TEST(test_root) {
   hs_features plain = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
   hs_features root = with_form(HS_PROFILE_LOWE, HS_NORM_ROOT, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
   check_same_keypoints(&plain, &root);
@@ -496,8 +472,7 @@ static void test_root(void **state) {
   hs_features_free(&root);
 }
 
-static void test_layouts(void **state) {
-  (void)state;
+TEST(test_layouts) {
   static const int order[8] = {0, 7, 6, 5, 4, 3, 2, 1};
   hs_features ubc = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
   hs_features vlfeat = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_VLFEAT);
@@ -509,8 +484,7 @@ static void test_layouts(void **state) {
   hs_features_free(&vlfeat);
 }
 
-static void test_detection_alone(void **state) {
-  (void)state;
+TEST(test_detection_alone) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
     hs_context *c = extraction_context(&o);
@@ -530,8 +504,7 @@ static void test_detection_alone(void **state) {
 }
 
 /* Upright: one feature of angle 0 per keypoint, equal to one described with angle 0. */
-static void test_upright(void **state) {
-  (void)state;
+TEST(test_upright) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
     hs_context *turned = extraction_context(&o);
@@ -549,26 +522,4 @@ static void test_upright(void **state) {
     hs_destroy(c);
     hs_destroy(turned);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_own_keypoints),
-      cmocka_unit_test(test_pooled),
-      cmocka_unit_test(test_reversed),
-      cmocka_unit_test(test_levels_from_sigma),
-      cmocka_unit_test(test_computed_orientations),
-      cmocka_unit_test(test_orientations_wrap),
-      cmocka_unit_test(test_every_place_and_size),
-      cmocka_unit_test(test_borders_on_variants),
-      cmocka_unit_test(test_orientations_at_borders),
-      cmocka_unit_test(test_turned_picture),
-      cmocka_unit_test(test_places_beyond_the_pyramid),
-      cmocka_unit_test(test_bytes_are_rounded_floats),
-      cmocka_unit_test(test_root),
-      cmocka_unit_test(test_layouts),
-      cmocka_unit_test(test_detection_alone),
-      cmocka_unit_test(test_upright),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

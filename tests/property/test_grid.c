@@ -2,8 +2,6 @@
  * Selection over a grid equals ranking the full list cell by cell; equalisation before a frame equals equalising the
  * picture separately.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include <math.h>
 
@@ -54,8 +52,7 @@ static void keep_spread(const hs_features *f, const hs_options *o, bool *keep) {
   }
 }
 
-static void test_grid(void **state) {
-  (void)state;
+TEST(test_grid) {
   static bool keep[FEATURES_MAX];
   static const int32_t grids[][2] = {{1, 1}, {4, 3}, {16, 9}, {3, 40}, {4096, 4096}};
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
@@ -82,8 +79,7 @@ static void test_grid(void **state) {
 }
 
 /* One cell equals no grid. */
-static void test_same_as_plain(void **state) {
-  (void)state;
+TEST(test_same_as_plain) {
   hs_options o = full_options(HS_PROFILE_LOWE), all = full_options(HS_PROFILE_LOWE);
   o.max_features = all.max_features = 50;
   o.grid_columns = o.grid_rows = 1;
@@ -94,8 +90,7 @@ static void test_same_as_plain(void **state) {
 }
 
 /* Without max_features a grid has no effect: refused with a message that names the missing option. */
-static void test_nothing_to_spread(void **state) {
-  (void)state;
+TEST(test_nothing_to_spread) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   o.grid_columns = o.grid_rows = 5;
   hs_context *c = NULL;
@@ -114,8 +109,7 @@ static hs_image equalized_scene(void) {
   return image;
 }
 
-static void test_equalize(void **state) {
-  (void)state;
+TEST(test_equalize) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   hs_image equalized = equalized_scene();
   hs_features expected = extraction_once(&o, &equalized);
@@ -143,8 +137,7 @@ static void test_equalize(void **state) {
 }
 
 /* Colour becomes gray by the documented weights before equalisation. */
-static void test_equalize_colour(void **state) {
-  (void)state;
+TEST(test_equalize_colour) {
   static uint8_t gray[WIDTH * HEIGHT], bgra[WIDTH * HEIGHT * 4];
   const uint8_t *in = scene.data;
   for (size_t i = 0; i < (size_t)WIDTH * HEIGHT; i++) {
@@ -163,8 +156,7 @@ static void test_equalize_colour(void **state) {
   hs_features_free(&b);
 }
 
-static void test_equalize_other_types(void **state) {
-  (void)state;
+TEST(test_equalize_other_types) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   o.equalize = 1;
   hs_context *c = extraction_context(&o);
@@ -180,8 +172,7 @@ static void test_equalize_other_types(void **state) {
 }
 
 /* Every allocation fails once; then a frame allocates nothing, and holds no more than predicted. */
-static void test_memory(void **state) {
-  (void)state;
+TEST(test_memory) {
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_options o = full_options(HS_PROFILE_LOWE);
@@ -220,27 +211,6 @@ static void test_memory(void **state) {
   assert_int_equal(counter.alive, 0);
 }
 
-static int setup(void **state) {
-  (void)state;
-  scene = extraction_scene(WIDTH, HEIGHT, 5, NULL);
-  return 0;
-}
+BEFORE_TESTS() { scene = extraction_scene(WIDTH, HEIGHT, 5, NULL); }
 
-static int teardown(void **state) {
-  (void)state;
-  hs_image_free(&scene);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_grid),
-      cmocka_unit_test(test_nothing_to_spread),
-      cmocka_unit_test(test_same_as_plain),
-      cmocka_unit_test(test_equalize),
-      cmocka_unit_test(test_equalize_colour),
-      cmocka_unit_test(test_equalize_other_types),
-      cmocka_unit_test(test_memory),
-  };
-  return cmocka_run_group_tests_name("grid and equalisation", tests, setup, teardown);
-}
+AFTER_TESTS() { hs_image_free(&scene); }

@@ -2,10 +2,6 @@
  * The same picture in another form gives the same bytes: strides, sample types, layouts, ranges, brightness.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -17,21 +13,18 @@ static hs_image scene;
 static hs_context *context;
 static hs_features expected;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene = extraction_scene(WIDTH, HEIGHT, 21, NULL);
   context = extraction_context(&o);
   expected = extraction_run(context, &scene);
-  return expected.count > 20 ? 0 : -1;
+  assert_true(expected.count > 20);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&expected);
   hs_destroy(context);
   hs_image_free(&scene);
-  return 0;
 }
 
 static uint8_t gray_at(int32_t i) { return ((const uint8_t *)scene.data)[i]; }
@@ -77,8 +70,7 @@ static hs_image in_form(hs_sample_type type, hs_pixel_layout layout, void *memor
 
 /* Gray in all channels is that gray exactly: the weights sum to 2^15. 16-bit samples v * 257 are 8-bit samples v:
    v * 257 / 65535 and v / 255 are one number, and a division rounds it once. */
-static void test_types_and_layouts(void **state) {
-  (void)state;
+TEST(test_types_and_layouts) {
   void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
   assert_non_null(memory);
   for (int type = HS_U8; type <= HS_U16; type++)
@@ -95,14 +87,12 @@ static void test_types_and_layouts(void **state) {
   free(memory);
 }
 
-static void test_wide_samples_are_the_same_numbers(void **state) {
-  (void)state;
+TEST(test_wide_samples_are_the_same_numbers) {
   for (uint32_t v = 0; v < 256; v++) assert_true((float)(v * 257u) / 65535.0f == (float)v / 255.0f);
 }
 
 /* In float the weighted sum of equal channels rounds, unless the samples have few bits: quotients by 256 have. */
-static void test_float_colour(void **state) {
-  (void)state;
+TEST(test_float_colour) {
   void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
   assert_non_null(memory);
   hs_image plain = in_form(HS_F32, HS_GRAY, memory);
@@ -120,8 +110,7 @@ static void test_float_colour(void **state) {
 }
 
 /* Colours become gray by the header's formula, and BGR is RGB in reverse. */
-static void test_colour_formula(void **state) {
-  (void)state;
+TEST(test_colour_formula) {
   static uint8_t rgb[PIXELS * 3], bgra[PIXELS * 4], gray[PIXELS];
   for (int32_t i = 0; i < PIXELS; i++) {
     const uint32_t r = gray_at(i), g = gray_at((i + 5) % PIXELS), b = gray_at((i + 777) % PIXELS);
@@ -161,8 +150,7 @@ static void expect_same_scaled(float a, float b) {
   hs_image_free(&image);
 }
 
-static void test_ranges(void **state) {
-  (void)state;
+TEST(test_ranges) {
   const float scales[] = {1.0f, 4.0f, 0.0078125f, 0x1p-100f, 0x1p100f};
   for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) expect_same_scaled(scales[i], 0.0f);
   expect_same_scaled(1.0f, -255.0f);
@@ -171,8 +159,7 @@ static void test_ranges(void **state) {
 }
 
 /* Range 0, 0 is 0..1. */
-static void test_default_range(void **state) {
-  (void)state;
+TEST(test_default_range) {
   hs_image image = extraction_as_floats(&scene);
   for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&image)[i] = (float)gray_at(i) / 255.0f;
   image.range_low = image.range_high = 0.0f;
@@ -183,8 +170,7 @@ static void test_default_range(void **state) {
 }
 
 /* A value outside the range becomes its end; NaN becomes the low end. */
-static void test_samples_outside(void **state) {
-  (void)state;
+TEST(test_samples_outside) {
   static const float low[] = {-0.5f, -1.0e30f, -INFINITY, NAN, -NAN},
                      high[] = {255.5f, 1.0e30f, INFINITY, 3.4e38f, 256.0f};
   hs_image clean = extraction_as_floats(&scene), wild = extraction_as_floats(&scene);
@@ -207,8 +193,7 @@ static void test_samples_outside(void **state) {
 
 /* Half the brightness and half the contrast threshold: all intensities and thresholds halve exactly, so positions,
  * scales and angles keep their bits and responses halve. Angles come from rounded votes, which change slightly. */
-static void test_brightness(void **state) {
-  (void)state;
+TEST(test_brightness) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     if (p == HS_PROFILE_OPENCV) continue; /* its candidate threshold is in whole gray levels */
     hs_options o = extraction_options((hs_profile)p);
@@ -229,18 +214,4 @@ static void test_brightness(void **state) {
     hs_features_free(&full);
     hs_image_free(&dim);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types_and_layouts),
-      cmocka_unit_test(test_wide_samples_are_the_same_numbers),
-      cmocka_unit_test(test_float_colour),
-      cmocka_unit_test(test_colour_formula),
-      cmocka_unit_test(test_ranges),
-      cmocka_unit_test(test_default_range),
-      cmocka_unit_test(test_samples_outside),
-      cmocka_unit_test(test_brightness),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,10 +2,6 @@
  * Invariants of matching for any descriptors: exchange of the images, order of the features, guides, tests that only
  * remove; and views of one scene match according to their geometry.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -69,15 +65,14 @@ static bool has(const hs_matches *m, uint32_t first, uint32_t second) {
   return false;
 }
 
-static void defaults_stand(void **state) {
-  (void)state;
+TEST(defaults_stand) {
   const hs_match_options o = defaults();
   assert_true(o.struct_size == sizeof o && o.ratio == 0.8 && o.max_distance == 0.0 && o.mutual == 1);
   assert_true(o.guide == HS_GUIDE_NONE && o.guide_tolerance == 4.0 && o.guide_matrix[4] == 1.0);
 }
 
 /* Most matches of two views are within 2 pixels of the homography's mapping. */
-static void views_match(void **state) {
+TEST(views_match) {
   const views *v = *state;
   hs_matches m = matches_of(v->context, &v->a, &v->b, NULL);
   size_t right = 0;
@@ -97,7 +92,7 @@ static void views_match(void **state) {
   hs_matches_free(&m);
 }
 
-static void exchange_exchanges(void **state) {
+TEST(exchange_exchanges) {
   const views *v = *state;
   for (int style = 0; style < 2; style++) {
     hs_match_options o = defaults();
@@ -113,7 +108,7 @@ static void exchange_exchanges(void **state) {
 }
 
 /* The second list reversed: the same pairs under other numbers. Random descriptors: no two distances are equal. */
-static void order_does_not_matter(void **state) {
+TEST(order_does_not_matter) {
   const views *v = *state;
   hs_features a = {0}, b = {0}, backwards = {0};
   feature_maker_fill(&a, 90, FEATURES_UNIT_F32, 5);
@@ -139,7 +134,7 @@ static void order_does_not_matter(void **state) {
   hs_features_free(&backwards);
 }
 
-static void infinite_guides_change_nothing(void **state) {
+TEST(infinite_guides_change_nothing) {
   const views *v = *state;
   hs_matches plain = matches_of(v->context, &v->a, &v->b, NULL);
   for (int guide = HS_GUIDE_HOMOGRAPHY; guide <= HS_GUIDE_FUNDAMENTAL; guide++) {
@@ -166,7 +161,7 @@ static void infinite_guides_change_nothing(void **state) {
 
 /* With the true homography every match agrees with it, and there are more than without, because rivals at other
  * positions are excluded. */
-static void guides_guide(void **state) {
+TEST(guides_guide) {
   const views *v = *state;
   hs_match_options o = defaults();
   o.guide = HS_GUIDE_HOMOGRAPHY;
@@ -190,7 +185,7 @@ static void guides_guide(void **state) {
 }
 
 /* A sideways motion: epipolar lines are rows, the Sampson distance is the difference of y over sqrt 2. */
-static void epipolar_lines_guide(void **state) {
+TEST(epipolar_lines_guide) {
   const views *v = *state;
   static const double rows[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0};
   hs_match_options o = defaults();
@@ -218,7 +213,7 @@ static void epipolar_lines_guide(void **state) {
 }
 
 /* A stricter test keeps a subset of a laxer test's matches. */
-static void tests_only_take_away(void **state) {
+TEST(tests_only_take_away) {
   const views *v = *state;
   hs_match_options lax = defaults();
   lax.ratio = 0.0;
@@ -242,7 +237,7 @@ static void tests_only_take_away(void **state) {
 }
 
 /* Without a context, with one thread or several, and from the reference: the same bytes. */
-static void backends_agree(void **state) {
+TEST(backends_agree) {
   const views *v = *state;
   hs_matches expected = matches_of(NULL, &v->a, &v->b, NULL);
   static const char *const variants[] = {NULL, "match=ref"};
@@ -262,7 +257,7 @@ static void backends_agree(void **state) {
 }
 
 /* A descriptor that occurs twice in the second list: the nearest two are equally far, so no ratio test passes. */
-static void duplicates_fail_the_ratio(void **state) {
+TEST(duplicates_fail_the_ratio) {
   const views *v = *state;
   hs_features a = {0}, b = {0};
   feature_maker_fill(&a, 1, FEATURES_U8, 3);
@@ -281,12 +276,4 @@ static void duplicates_fail_the_ratio(void **state) {
   hs_features_free(&b);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(defaults_stand),       cmocka_unit_test(views_match),
-      cmocka_unit_test(exchange_exchanges),   cmocka_unit_test(order_does_not_matter),
-      cmocka_unit_test(guides_guide),         cmocka_unit_test(infinite_guides_change_nothing),
-      cmocka_unit_test(epipolar_lines_guide), cmocka_unit_test(tests_only_take_away),
-      cmocka_unit_test(backends_agree),       cmocka_unit_test(duplicates_fail_the_ratio)};
-  return cmocka_run_group_tests(tests, open_views, close_views);
-}
+TESTS_BETWEEN(open_views, close_views)

@@ -3,8 +3,6 @@
  * nobody takes the results.
  */
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "tests/support/test.h"
@@ -96,8 +94,7 @@ static size_t most_of_run(const test_collection *c, int32_t threads, uint64_t ma
   return m.most - before;
 }
 
-static void stays_below_the_limit(void **state) {
-  (void)state;
+TEST(stays_below_the_limit) {
   test_collection c;
   collection_maker_fill(&c, IMAGES, FEATURES, HS_DESCRIPTOR_U8, 6);
   size_t fitting = 0;
@@ -111,9 +108,4 @@ static void stays_below_the_limit(void **state) {
     }
   assert_in_range(fitting, 4, 10);
   collection_maker_free(&c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(stays_below_the_limit)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,6 @@
  * any memory, lists in any order, features passed or read, with and without verification and guided matching.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -15,7 +12,6 @@
 #include "tests/support/collection_maker.h"
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"
-#include "tests/support/skip.h"
 #include "tests/support/two_view_scene.h"
 
 /* The result of one pair. */
@@ -211,8 +207,7 @@ static uint64_t least_memory(const expectation *e, int32_t threads) {
   }
 }
 
-static void bytes_and_memory(void **state) {
-  (void)state;
+TEST(bytes_and_memory) {
   test_collection c;
   hs_verify_options v;
   assert_int_equal(hs_verify_options_init(&v, HS_FUNDAMENTAL), HS_OK);
@@ -238,8 +233,7 @@ static void bytes_and_memory(void **state) {
   collection_maker_free(&c);
 }
 
-static void each_way_of_verifying(void **state) {
-  (void)state;
+TEST(each_way_of_verifying) {
   test_collection c;
   collection_maker_fill(&c, 8, 240, HS_DESCRIPTOR_U8, 9);
   c.cameras[4] = (hs_camera){0};
@@ -262,8 +256,7 @@ static void each_way_of_verifying(void **state) {
   collection_maker_free(&c);
 }
 
-static void floats_and_one_way(void **state) {
-  (void)state;
+TEST(floats_and_one_way) {
   test_collection c;
   hs_match_options match;
   assert_int_equal(hs_match_options_init(&match), HS_OK);
@@ -282,8 +275,7 @@ static void floats_and_one_way(void **state) {
 }
 
 /* Results that wait for an earlier one are bounded too: with this little memory the run stays in order. */
-static void results_beyond_their_memory(void **state) {
-  (void)state;
+TEST(results_beyond_their_memory) {
   test_collection c;
   collection_maker_fill(&c, 40, 40, HS_DESCRIPTOR_U8, 2);
   expectation e = {.collection = &c, .options = {.struct_size = sizeof e.options}};
@@ -294,8 +286,7 @@ static void results_beyond_their_memory(void **state) {
   collection_maker_free(&c);
 }
 
-static void an_image_that_cannot_be_read(void **state) {
-  (void)state;
+TEST(an_image_that_cannot_be_read) {
   test_collection c;
   collection_maker_fill(&c, 6, 60, HS_DESCRIPTOR_U8, 4);
   reader r = {.collection = &c, .broken = 3};
@@ -328,24 +319,8 @@ static void on_gpu(void (*test)(void **state), void **state) {
   device = HS_DEVICE_CPU;
 }
 
-static void gpu_bytes_and_memory(void **state) { on_gpu(bytes_and_memory, state); }
-static void gpu_each_way_of_verifying(void **state) { on_gpu(each_way_of_verifying, state); }
-static void gpu_floats_and_one_way(void **state) { on_gpu(floats_and_one_way, state); }
-static void gpu_results_beyond_their_memory(void **state) { on_gpu(results_beyond_their_memory, state); }
-static void gpu_an_image_that_cannot_be_read(void **state) { on_gpu(an_image_that_cannot_be_read, state); }
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_and_memory),
-      cmocka_unit_test(each_way_of_verifying),
-      cmocka_unit_test(floats_and_one_way),
-      cmocka_unit_test(results_beyond_their_memory),
-      cmocka_unit_test(an_image_that_cannot_be_read),
-      cmocka_unit_test(gpu_bytes_and_memory),
-      cmocka_unit_test(gpu_each_way_of_verifying),
-      cmocka_unit_test(gpu_floats_and_one_way),
-      cmocka_unit_test(gpu_results_beyond_their_memory),
-      cmocka_unit_test(gpu_an_image_that_cannot_be_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(gpu_bytes_and_memory) { on_gpu(bytes_and_memory, state); }
+TEST(gpu_each_way_of_verifying) { on_gpu(each_way_of_verifying, state); }
+TEST(gpu_floats_and_one_way) { on_gpu(floats_and_one_way, state); }
+TEST(gpu_results_beyond_their_memory) { on_gpu(results_beyond_their_memory, state); }
+TEST(gpu_an_image_that_cannot_be_read) { on_gpu(an_image_that_cannot_be_read, state); }

@@ -3,35 +3,27 @@
  * number of threads and device, and refusals.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
-#include "tests/support/skip.h"
 
 enum { SIZE = 9 };
 
 static hs_image scene;
 static hs_features found;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene = extraction_scene(167, 125, 11, NULL);
   found = extraction_once(&o, &scene);
-  return found.count > 60 ? 0 : -1;
+  assert_true(found.count > 60);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_features_free(&found);
   hs_image_free(&scene);
-  return 0;
 }
 
 static hs_patch_options patch_options(int32_t size, hs_patch_type type) {
@@ -65,8 +57,7 @@ static void *take_once(const hs_options *options, const hs_patch_options *o) {
 
 /* On a plane 0.2 + 0.003 x + 0.002 y, which neither blur nor interpolation changes away from the edges, sample (i, j)
  * is the plane's value at its position. */
-static void test_plane(void **state) {
-  (void)state;
+TEST(test_plane) {
   static const float blurs[] = {0.0f, 0.5f, 4.0f};
   static const hs_upsample grids[] = {HS_UPSAMPLE_HALF_PIXEL, HS_UPSAMPLE_ALIGNED};
   const hs_keypoint k = {.x = 100.3f, .y = 80.7f, .sigma = 2.5f, .orientation = 0.7f};
@@ -112,8 +103,7 @@ static float bilinear(const float *data, size_t stride, int width, int height, f
 }
 
 /* Upright patches whose level is computed here, from the reference's pyramid. */
-static void test_levels(void **state) {
-  (void)state;
+TEST(test_levels) {
   hs_options options = extraction_options(HS_PROFILE_LOWE);
   reference_frame f;
   assert_true(reference_frame_make(&f, &scene, &options, NULL, 5));
@@ -152,8 +142,7 @@ static void test_levels(void **state) {
   reference_frame_free(&f);
 }
 
-static void test_bytes_and_edges(void **state) {
-  (void)state;
+TEST(test_bytes_and_edges) {
   const hs_options options = extraction_options(HS_PROFILE_LOWE);
   hs_patch_options o = patch_options(SIZE, HS_PATCH_F32);
   float *floats = take_once(&options, &o);
@@ -184,8 +173,7 @@ static void test_bytes_and_edges(void **state) {
 }
 
 /* A circular frame equals the keypoint's own patch, up to the rounding of sine and cosine. */
-static void test_frames(void **state) {
-  (void)state;
+TEST(test_frames) {
   const hs_options options = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&options);
   const hs_patch_options o = patch_options(SIZE, HS_PATCH_F32);
@@ -219,8 +207,7 @@ static void check_same(const hs_options *options, const void *expected, const hs
   free(got);
 }
 
-static void test_same_bytes(void **state) {
-  (void)state;
+TEST(test_same_bytes) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options options = extraction_options((hs_profile)p);
     options.threads = 1;
@@ -237,8 +224,7 @@ static void test_same_bytes(void **state) {
 }
 
 /* Between other calls on the context of a GPU, with the picture's features in flight. */
-static void test_device(void **state) {
-  (void)state;
+TEST(test_device) {
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   static const hs_device devices[] = {HS_DEVICE_CUDA, HS_DEVICE_HYBRID};
   const hs_patch_options o = patch_options(32, HS_PATCH_U8);
@@ -267,8 +253,7 @@ static void test_device(void **state) {
 
 /* ------------------------------------------------------------------ refusals */
 
-static void test_refused_keypoints(void **state) {
-  (void)state;
+TEST(test_refused_keypoints) {
   const hs_options options = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&options);
   const hs_patch_options o = patch_options(SIZE, HS_PATCH_U8);
@@ -310,8 +295,7 @@ static void refuse(hs_context *c, const hs_patch_options *o, const hs_frame *fra
   if (!strstr(hs_last_error(c), word)) fail_msg("%s is not in: %s", word, hs_last_error(c));
 }
 
-static void test_refused_options(void **state) {
-  (void)state;
+TEST(test_refused_options) {
   hs_options options = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&options);
   const hs_patch_options good = patch_options(SIZE, HS_PATCH_U8);
@@ -344,16 +328,4 @@ static void test_refused_options(void **state) {
   o.blur = 16.0f;
   assert_int_equal(hs_extract_patches(c, &scene, &k, NULL, 1, &o, room, NULL), HS_ERR_LIMIT);
   hs_destroy(c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plane),
-                                     cmocka_unit_test(test_levels),
-                                     cmocka_unit_test(test_bytes_and_edges),
-                                     cmocka_unit_test(test_frames),
-                                     cmocka_unit_test(test_same_bytes),
-                                     cmocka_unit_test(test_device),
-                                     cmocka_unit_test(test_refused_keypoints),
-                                     cmocka_unit_test(test_refused_options)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,7 +1,6 @@
 /*
  * The same bytes: over runs, contexts, threads, other pictures in between, and any initial capacity of the lists.
  */
-#include <stdio.h>
 #include <time.h>
 
 #include "tests/support/test.h"
@@ -9,13 +8,11 @@
 #include "cpu/schedule/stage_jobs.h"
 #include "pipeline/context/context.h"
 #include "tests/support/extraction.h"
-#include "tests/support/skip.h"
 
 static hs_image scene, others[3];
 static hs_features expected[EXTRACTION_PROFILES];
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   scene = extraction_scene(107, 85, 11, NULL);
   others[0] = extraction_scene(40, 90, 2, NULL);
   others[1] = extraction_scene(120, 95, 3, NULL);
@@ -23,21 +20,17 @@ static int set_up(void **state) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
     expected[p] = extraction_once(&o, &scene);
-    if (expected[p].count < 50) return -1;
+    assert_true(expected[p].count >= 50);
   }
-  return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+AFTER_TESTS() {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) hs_features_free(&expected[p]);
   for (int i = 0; i < 3; i++) hs_image_free(&others[i]);
   hs_image_free(&scene);
-  return 0;
 }
 
-static void test_after_other_pictures(void **state) {
-  (void)state;
+TEST(test_after_other_pictures) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
     hs_context *c = extraction_context(&o);
@@ -54,8 +47,7 @@ static void test_after_other_pictures(void **state) {
   }
 }
 
-static void test_thread_counts(void **state) {
-  (void)state;
+TEST(test_thread_counts) {
   const int32_t counts[] = {1, 3, 8, 0};
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -68,8 +60,7 @@ static void test_thread_counts(void **state) {
 }
 
 /* Octaves so large that one or two threads make and search each in one fused pass; more threads share their bands. */
-static void test_large_octaves(void **state) {
-  (void)state;
+TEST(test_large_octaves) {
   hs_image large = extraction_scene(1300, 1250, 5, NULL);
   for (int way = 0; way < 4; way++) {
     hs_options o = extraction_options(way == 1 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
@@ -136,8 +127,7 @@ static void begin_halve(halve_job *job, const halve_args *args) {
 
 /* The last band of the first octave, 16 rows of 272, is within the border, where detection reads nothing. It must still
  * be made before the other octaves reuse the last level's memory. */
-static void test_border_of_a_whole_band(void **state) {
-  (void)state;
+TEST(test_border_of_a_whole_band) {
   hs_image tall = extraction_scene(200, 136, 5, NULL);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.border = 40;
@@ -181,8 +171,7 @@ static void check_capacities(hs_profile profile, int32_t max_features, const hs_
   }
 }
 
-static void test_capacities(void **state) {
-  (void)state;
+TEST(test_capacities) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
     check_capacities((hs_profile)p, o.max_features, &expected[p]);
@@ -196,8 +185,7 @@ static void test_capacities(void **state) {
 }
 
 /* Each stage by the reference in turn, the others by the chosen variant. */
-static void test_mixed_variants(void **state) {
-  (void)state;
+TEST(test_mixed_variants) {
   static const char *const mixtures[] = {
       "base=ref",     "blur=ref",
       "halve=ref",    "detect=ref",
@@ -214,8 +202,7 @@ static void test_mixed_variants(void **state) {
   }
 }
 
-static void test_defined_order(void **state) {
-  (void)state;
+TEST(test_defined_order) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (size_t i = 0; i < expected[p].count; i++) {
       const hs_keypoint *k = &expected[p].keypoints[i], *before = k - 1;
@@ -227,14 +214,4 @@ static void test_defined_order(void **state) {
       if (before->x == k->x && before->y == k->y && before->sigma == k->sigma)
         assert_true(before->orientation < k->orientation);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_after_other_pictures), cmocka_unit_test(test_thread_counts),
-      cmocka_unit_test(test_large_octaves),        cmocka_unit_test(test_border_of_a_whole_band),
-      cmocka_unit_test(test_capacities),           cmocka_unit_test(test_mixed_variants),
-      cmocka_unit_test(test_defined_order),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -37,8 +37,7 @@ static hs_statistics statistics_of(const hs_context *c) {
   return s;
 }
 
-static void test_png(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_png) {
   const int32_t w = width_of(), h = height_of();
   const png_spec specs[] = {{0, 16, false, false, w, h}, {2, 8, false, true, w, h},   {4, 8, true, false, w, h},
                             {0, 8, false, false, w, h},  {2, 16, false, false, w, h}, {3, 4, false, false, w, h},
@@ -55,8 +54,7 @@ static void test_png(void **state) {
   }
 }
 
-static void test_jpeg(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_jpeg) {
   static const jpeg_space spaces[] = {JPEG_GRAY, JPEG_YCBCR, JPEG_RGB, JPEG_CMYK};
   hs_load_options load;
   hs_load_options_init(&load);
@@ -74,8 +72,7 @@ static void test_jpeg(void **state) {
 }
 
 /* In the orientation of the file's EXIF. */
-static void test_turned(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_turned) {
   for (uint32_t orientation = 1; orientation <= 8; orientation += 5) {
     uint8_t app1[EXIF_MAKER_BYTES];
     const exif_field field = {IN_FIRST, 0x0112, FIELD_SHORT, 1, {orientation}};
@@ -107,8 +104,7 @@ static void take_all(hs_options *o) {
   o->max_features = 0;
 }
 
-static void test_changes(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_changes) {
   static void (*const on_cpu[])(hs_options *) = {pool, thin, one_octave, two_octaves, equalize, wide_filters, take_all};
   static void (*const on_gpu[])(hs_options *) = {double_size,   thin,          one_octave, equalize,
                                                  share_octaves, split_octaves, take_all};
@@ -131,8 +127,7 @@ static void test_changes(void **state) {
 }
 
 /* Only some rows of the picture and its file are in memory at any time. */
-static void test_memory(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_memory) {
   enum { SIDE = 1000 };
   const png_spec spec = {0, 16, false, false, SIDE, SIDE};
   image_file file = png_spec_make(&spec);
@@ -153,8 +148,7 @@ static void test_memory(void **state) {
 
 /* The predicted memory of a file's workspace equals the held memory, for bands smaller and larger than the third
  * octave's base. For a file that is decoded first it equals the prediction for pictures in memory. */
-static void test_promise(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_promise) {
   static const int32_t sides[] = {120, 397, 1400};
   int larger = 0;
   for (int i = 0; i < 6; i++) {
@@ -197,8 +191,7 @@ static void promise_of(const hs_options *o, int32_t width, int32_t height, hs_sa
 }
 
 /* The predicted memory equals the held memory, on the host and on the device, in a first frame and a second. */
-static void test_device_promise(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_device_promise) {
   const int32_t w = width_of(), h = height_of();
   for (int i = 0; i < 2; i++) {
     const png_spec spec = {0, i == 0 ? 8 : 16, false, false, w, h};
@@ -224,8 +217,7 @@ static void test_device_promise(void **state) {
 }
 
 /* The host's ordinary memory cannot hold both the picture and the predicted workspace. */
-static void test_host_memory_of_a_gpu(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_host_memory_of_a_gpu) {
   enum { SIDE = 1500 };
   const png_spec spec = {0, 16, false, false, SIDE, SIDE};
   image_file file = png_spec_make(&spec);
@@ -244,8 +236,7 @@ static void test_host_memory_of_a_gpu(void **state) {
   image_file_free(&file);
 }
 
-static void test_damaged(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_damaged) {
   const int32_t w = width_of(), h = height_of();
   const png_spec spec = {2, 8, false, false, w, h};
   const jpeg_spec coded = {JPEG_YCBCR, JPEG_BASELINE, 90, 2, 3, w, h, NULL, 0};
@@ -266,8 +257,7 @@ static void test_damaged(void **state) {
 }
 
 /* A file that has changed when it is read again ends the frame, without a result. */
-static void test_changed_file(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_changed_file) {
   uint8_t app1[EXIF_MAKER_BYTES];
   const exif_field field = {IN_EXIF, 0xA405, FIELD_SHORT, 1, {28}};
   const size_t size = exif_maker_make('M', &field, 1, app1);
@@ -301,17 +291,4 @@ static void test_changed_file(void **state) {
   scratch_folder_remove(&folder);
   image_file_free(&first);
   image_file_free(&second);
-}
-
-int main(void) {
-  const struct CMUnitTest everywhere[] = {cmocka_unit_test(test_png), cmocka_unit_test(test_changes),
-                                          cmocka_unit_test(test_damaged)};
-  const struct CMUnitTest on_cpu[] = {cmocka_unit_test(test_jpeg), cmocka_unit_test(test_turned),
-                                      cmocka_unit_test(test_memory), cmocka_unit_test(test_promise),
-                                      cmocka_unit_test(test_changed_file)};
-  const struct CMUnitTest on_gpu[] = {cmocka_unit_test(test_device_promise),
-                                      cmocka_unit_test(test_host_memory_of_a_gpu)};
-  const engine_tests groups[] = {ENGINE_TESTS(ON_ALL, everywhere), ENGINE_TESTS(ON_CPU, on_cpu),
-                                 ENGINE_TESTS(ON_GPU, on_gpu)};
-  return engines_run("pictures in rows", groups, sizeof groups / sizeof groups[0], NULL, NULL);
 }

@@ -2,9 +2,6 @@
  * Selection, masks and regions equal sorting and filtering the full list.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -66,8 +63,7 @@ static void keep_levels(const hs_features *full, bool *keep, size_t most) {
   }
 }
 
-static void test_whole_levels(void **state) {
-  (void)state;
+TEST(test_whole_levels) {
   static bool keep[FEATURES_MAX];
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = full_options((hs_profile)p);
@@ -90,8 +86,7 @@ static void test_whole_levels(void **state) {
   }
 }
 
-static void test_max_features(void **state) {
-  (void)state;
+TEST(test_max_features) {
   static bool keep[FEATURES_MAX];
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int by = HS_SELECT_RESPONSE; by <= HS_SELECT_SCALE; by++) {
@@ -175,8 +170,7 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
 }
 
 /* A region without a pixel of the image is an error; user keypoints have no region. */
-static void test_regions_outside(void **state) {
-  (void)state;
+TEST(test_regions_outside) {
   static const int32_t outside[][4] = {
       {WIDTH, 0, 5, 5}, {0, HEIGHT, 5, 5}, {-5, 0, 5, 5}, {0, -5, 5, 5}, {500, 500, INT32_MAX, 1}};
   const hs_keypoint keypoint = {.x = 30, .y = 30, .sigma = 3};
@@ -198,8 +192,7 @@ static void test_regions_outside(void **state) {
   }
 }
 
-static void test_masks_and_regions(void **state) {
-  (void)state;
+TEST(test_masks_and_regions) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = full_options((hs_profile)p);
     hs_features full = extraction_once(&o, &scene);
@@ -208,8 +201,7 @@ static void test_masks_and_regions(void **state) {
   }
 }
 
-static void test_empty_and_full_masks(void **state) {
-  (void)state;
+TEST(test_empty_and_full_masks) {
   static uint8_t mask[WIDTH * HEIGHT];
   const hs_image view = {.data = mask, .width = WIDTH, .height = HEIGHT};
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -227,8 +219,7 @@ static void test_empty_and_full_masks(void **state) {
 }
 
 /* max_orientations keeps the strongest peaks: with 1 each keypoint has one of its features. */
-static void test_max_orientations(void **state) {
-  (void)state;
+TEST(test_max_orientations) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   hs_features full = extraction_once(&o, &scene);
   o.max_orientations = 1;
@@ -247,8 +238,7 @@ static void test_max_orientations(void **state) {
 }
 
 /* Keypoints alone have no descriptors for selection to move. */
-static void test_max_features_of_keypoints_alone(void **state) {
-  (void)state;
+TEST(test_max_features_of_keypoints_alone) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   o.max_features = 30;
   hs_features whole = extraction_once(&o, &scene);
@@ -264,27 +254,6 @@ static void test_max_features_of_keypoints_alone(void **state) {
   hs_features_free(&whole);
 }
 
-static int set_up(void **state) {
-  (void)state;
-  scene = extraction_scene(WIDTH, HEIGHT, 11, NULL);
-  return 0;
-}
+BEFORE_TESTS() { scene = extraction_scene(WIDTH, HEIGHT, 11, NULL); }
 
-static int tear_down(void **state) {
-  (void)state;
-  hs_image_free(&scene);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_features),
-      cmocka_unit_test(test_whole_levels),
-      cmocka_unit_test(test_masks_and_regions),
-      cmocka_unit_test(test_regions_outside),
-      cmocka_unit_test(test_empty_and_full_masks),
-      cmocka_unit_test(test_max_orientations),
-      cmocka_unit_test(test_max_features_of_keypoints_alone),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+AFTER_TESTS() { hs_image_free(&scene); }

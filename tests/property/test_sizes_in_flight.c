@@ -1,12 +1,9 @@
 /*
  * Pictures of many sizes in flight, most of them new to each worker: the bytes equal the CPU's for each alone.
  */
-#include <stdio.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
-#include "tests/support/skip.h"
 
 enum { SIZES = 24, ROUNDS = 2, WIDTH = 330, HEIGHT = 250 };
 
@@ -64,21 +61,16 @@ static void check_sizes(hs_options o, hs_device device) {
   pictures_free(&p);
 }
 
-static void test_doubled(void **state) {
-  (void)state;
-  check_sizes(extraction_options(HS_PROFILE_LOWE), HS_DEVICE_CUDA);
-}
+TEST(test_doubled) { check_sizes(extraction_options(HS_PROFILE_LOWE), HS_DEVICE_CUDA); }
 
-static void test_floats_not_doubled(void **state) {
-  (void)state;
+TEST(test_floats_not_doubled) {
   hs_options o = extraction_options(HS_PROFILE_VLFEAT);
   o.first_octave = 0;
   check_sizes(o, HS_DEVICE_CUDA);
 }
 
 /* Frames with more launches: histograms before them, selection of the strongest, shapes. */
-static void test_equalized_and_chosen(void **state) {
-  (void)state;
+TEST(test_equalized_and_chosen) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.equalize = 1;
   o.max_features = 60;
@@ -87,20 +79,9 @@ static void test_equalized_and_chosen(void **state) {
 }
 
 /* Each frame copies a level to the host. */
-static void test_split_and_pooled(void **state) {
-  (void)state;
+TEST(test_split_and_pooled) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.split = 2;
   o.dsp = 1;
   check_sizes(o, HS_DEVICE_HYBRID);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_doubled),
-      cmocka_unit_test(test_floats_not_doubled),
-      cmocka_unit_test(test_equalized_and_chosen),
-      cmocka_unit_test(test_split_and_pooled),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,11 @@
  * Splits of a frame's octaves between a GPU and the CPU: equal bytes for every split. The CPU's part is also tested
  * without a device, on levels of the reference.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/frame/run_frame.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
-#include "tests/support/skip.h"
 
 /* The features of octaves `first` and up, computed from the reference's level, equal the whole frame's there. */
 static void check_handed_over(const hs_options *o, const hs_image *image, const reference_frame *reference,
@@ -42,8 +37,7 @@ static void check_handed_over(const hs_options *o, const hs_image *image, const 
   hs_destroy(c);
 }
 
-static void test_handed_over_level(void **state) {
-  (void)state;
+TEST(test_handed_over_level) {
   static const int32_t first_octaves[] = {-1, 0, 1};
   hs_image image = extraction_scene(230, 190, 5, NULL);
   for (size_t i = 0; i < sizeof first_octaves / sizeof first_octaves[0]; i++) {
@@ -89,8 +83,7 @@ static void check_splits(hs_options o, const hs_image *image, const hs_image *ma
   hs_features_free(&found);
 }
 
-static void test_splits(void **state) {
-  (void)state;
+TEST(test_splits) {
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   static const char *const names[] = {"lowe", "opencv", "vlfeat", "colmap"};
   hs_image image = extraction_scene(333, 250, 7, NULL), tiny = extraction_scene(13, 40, 7, NULL);
@@ -120,8 +113,7 @@ static void test_splits(void **state) {
 }
 
 /* Lists that are too short on either side, and results without capacity for both parts. */
-static void test_short_lists(void **state) {
-  (void)state;
+TEST(test_short_lists) {
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(300, 280, 3, NULL);
@@ -140,13 +132,4 @@ static void test_short_lists(void **state) {
   hs_features_free(&expected);
   hs_features_free(&found);
   hs_image_free(&image);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_handed_over_level),
-      cmocka_unit_test(test_splits),
-      cmocka_unit_test(test_short_lists),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,6 @@
  * Symmetries: a mirrored, rotated or shifted picture gives mirrored, rotated or shifted features.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -80,8 +76,7 @@ static hs_options one_octave(hs_profile profile) {
 
 /* Mirroring keeps every sum and difference or changes its sign: the same keypoints, scale and response to the bit,
  * positions up to the rounding of one addition. */
-static void test_mirrors_are_exact(void **state) {
-  (void)state;
+TEST(test_mirrors_are_exact) {
   hs_image scene = extraction_scene(121, 94, 8, NULL);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int s = MIRROR_X; s <= MIRROR_Y; s++) {
@@ -111,8 +106,7 @@ static void test_mirrors_are_exact(void **state) {
 }
 
 /* The mirrored patch has its rows (across the orientation) and its bins in reverse order. */
-static void test_mirrored_descriptors(void **state) {
-  (void)state;
+TEST(test_mirrored_descriptors) {
   hs_image scene = extraction_scene(121, 94, 8, NULL), other = picture_under(MIRROR_X, &scene);
   hs_options o = one_octave(HS_PROFILE_LOWE);
   hs_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
@@ -165,8 +159,7 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
 
 /* After a rotation by 90 degrees rows are filtered instead of columns, so rounding differs, and a sample may fall into
  * another bin. */
-static void test_turns_of_one_octave(void **state) {
-  (void)state;
+TEST(test_turns_of_one_octave) {
   hs_image scene = extraction_scene(121, 94, 8, NULL);
   const extraction_tolerance t = {1e-3, 1e-3, 2e-3};
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
@@ -179,8 +172,7 @@ static void test_turns_of_one_octave(void **state) {
 /* All octaves. On the aligned grid the samples are symmetric if a side is 1 more than a multiple of the coarsest
  * octave's step. Borders are left out: the last row and column of the doubled picture, and the rounding of octave
  * sizes, are not symmetric. */
-static void test_turns_of_all_octaves(void **state) {
-  (void)state;
+TEST(test_turns_of_all_octaves) {
   hs_image scene = extraction_scene(161, 129, 8, NULL);
   const extraction_tolerance t = {0.02, 0.01, 0.02};
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
@@ -193,8 +185,7 @@ static void test_turns_of_all_octaves(void **state) {
 }
 
 /* On the half-pixel grid the doubled picture is symmetric up to its borders, for any sides. */
-static void test_turns_of_the_doubled_picture(void **state) {
-  (void)state;
+TEST(test_turns_of_the_doubled_picture) {
   hs_image scene = extraction_scene(118, 93, 8, NULL);
   const extraction_tolerance t = {1e-3, 1e-3, 2e-3};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -205,8 +196,7 @@ static void test_turns_of_the_doubled_picture(void **state) {
 }
 
 /* No drift: coarser octaves of a rotated picture have other samples, but a bias would appear twice. */
-static void test_no_drift(void **state) {
-  (void)state;
+TEST(test_no_drift) {
   hs_image scene = extraction_scene(320, 288, 8, NULL), other = picture_under(HALF_TURN, &scene);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_features = 0;
@@ -251,8 +241,7 @@ static bool map_shift(hs_keypoint *k, const void *data) {
 
 /* Two crops of one scene, shifted by whole samples of the coarsest octave: every inner feature is in both, with scale
  * and response to the bit. Positions differ by rounding, 2^-17 px at most, and descriptors by a unit. */
-static void test_shifts(void **state) {
-  (void)state;
+TEST(test_shifts) {
   hs_image scene = extraction_scene(CUT_WIDTH + SHIFT_X, CUT_HEIGHT + SHIFT_Y, 14, NULL);
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
@@ -290,17 +279,4 @@ static void test_shifts(void **state) {
     hs_features_free(&g);
   }
   hs_image_free(&scene);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_mirrors_are_exact),
-      cmocka_unit_test(test_mirrored_descriptors),
-      cmocka_unit_test(test_turns_of_one_octave),
-      cmocka_unit_test(test_turns_of_all_octaves),
-      cmocka_unit_test(test_turns_of_the_doubled_picture),
-      cmocka_unit_test(test_no_drift),
-      cmocka_unit_test(test_shifts),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,8 +121,7 @@ static size_t check_sizes(const hs_options *o, const hs_image *image, const hs_i
   return count;
 }
 
-static void test_profiles(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_profiles) {
   static const char *const names[EXTRACTION_PROFILES] = {"lowe", "opencv", "vlfeat", "colmap"};
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t first = -1; first <= 1; first++) {
@@ -134,8 +133,7 @@ static void test_profiles(void **state) {
     }
 }
 
-static void test_odd_sizes(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_odd_sizes) {
   static const int32_t sizes[][2] = {{1, 400}, {401, 3}, {37, 301}, {299, 41}, {129, 97}, {128, 96}, {65, 64}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     hs_image part = extraction_scene(sizes[i][0], sizes[i][1], 9, NULL);
@@ -151,8 +149,7 @@ static void test_odd_sizes(void **state) {
 }
 
 /* The plain C stages, and mixtures with the vector ones. */
-static void test_variants(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_variants) {
   static const char *const variants[] = {"base=ref,blur=ref,halve=ref,detect=ref,orient=ref,describe=ref", "base=ref",
                                          "blur=ref", "detect=ref", "halve=ref,describe=ref"};
   hs_image small = extraction_scene(137, 97, 3, NULL);
@@ -172,8 +169,7 @@ static void test_variants(void **state) {
 }
 
 /* So many keypoints that lists and tiles overflow, and candidates that move far. */
-static void test_spots(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_spots) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t fine = 0; fine <= 1; fine++) {
       if (engine_is_gpu() && (profile > HS_PROFILE_OPENCV || fine == profile)) continue;
@@ -249,8 +245,7 @@ static void split(hs_options *o) {
   o->split = 2;
 }
 
-static void test_changes(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_changes) {
   enum { PLAIN = 0, LARGE = 1, CPU_ONLY = 2, GPU_ONLY = 4 };
   static const struct {
     change make;
@@ -290,8 +285,7 @@ static void test_changes(void **state) {
     }
 }
 
-static void test_mask(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_mask) {
   uint8_t *bytes = malloc((size_t)scene.width * (size_t)scene.height);
   assert_non_null(bytes);
   for (int32_t y = 0; y < scene.height; y++)
@@ -305,8 +299,7 @@ static void test_mask(void **state) {
 }
 
 /* Floats, colour with unaligned rows, decimated. */
-static void test_other_samples(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_other_samples) {
   hs_image values = extraction_as_floats(&scene), wide = extraction_scene(1801, 1403, 5, NULL);
   hs_options o = options_of(HS_PROFILE_LOWE);
   assert_true(check_within(&o, &values, NULL, tiling_bytes(&o, &values), "floats") > 20);
@@ -325,8 +318,7 @@ static void test_other_samples(void **state) {
 }
 
 /* The other entry points of a frame; a small picture among them needs no tiles. */
-static void test_calls(void **state) {
-  (void)state;
+ENGINE_TEST(ON_ALL, test_calls) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   hs_image small = extraction_scene(90, 70, 1, NULL);
   hs_features expected = engine_expected(&o, &scene, NULL), few = engine_expected(&o, &small, NULL), got = {0};
@@ -361,8 +353,7 @@ static int32_t stop_later(void *user, uint64_t done, uint64_t total) {
   return 2 * done > total;
 }
 
-static void test_progress(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_progress) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   hs_features expected = extraction_once(&o, &scene), got = {0};
   o.max_memory_bytes = least_bytes(&o, &scene);
@@ -410,8 +401,7 @@ static void metered_release(void *pointer, void *user) {
 
 /* Requested, predicted, used: the query's bytes are within the limit, without the context itself, and equal the held
  * memory. */
-static void test_memory(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_memory) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.contrast = 0.05f; /* few enough features for the lists' initial size */
   const uint64_t whole = whole_bytes(&o, &scene), least = least_bytes(&o, &scene);
@@ -442,8 +432,7 @@ static void test_memory(void **state) {
 }
 
 /* The same on the device and on the host, within the limit, without the context itself. */
-static void test_device_memory(void **state) {
-  (void)state;
+ENGINE_TEST(ON_GPU, test_device_memory) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.contrast = 0.05f; /* few enough features for the lists' initial size */
   const uint64_t least = least_bytes(&o, &scene), whole = whole_bytes(&o, &scene);
@@ -472,8 +461,7 @@ static void test_device_memory(void **state) {
 }
 
 /* If even the smallest tiles do not fit, the message gives a sufficient limit. */
-static void test_too_little(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_too_little) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.max_memory_bytes = 100000;
   hs_context *c = extraction_context(&o);
@@ -495,8 +483,7 @@ static void test_too_little(void **state) {
 }
 
 /* A limit that suffices for a new context suffices for one whose lists an earlier frame enlarged. */
-static void test_after_long_lists(void **state) {
-  (void)state;
+ENGINE_TEST(ON_CPU, test_after_long_lists) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   hs_image dense = extraction_spots(16, 413, 351), wide = extraction_scene(700, 600, 3, NULL);
   hs_features f = {0};
@@ -528,29 +515,12 @@ static void test_after_long_lists(void **state) {
   hs_destroy(c);
 }
 
-static int make_pictures(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   scene = engine_is_gpu() ? extraction_scene(437, 353, 7, NULL) : extraction_scene(263, 187, 7, NULL);
   large = extraction_scene(811, 587, 4, NULL);
-  return 0;
 }
 
-static int free_pictures(void **state) {
-  (void)state;
+AFTER_TESTS() {
   hs_image_free(&scene);
   hs_image_free(&large);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest everywhere[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_spots),
-                                          cmocka_unit_test(test_changes),  cmocka_unit_test(test_mask),
-                                          cmocka_unit_test(test_calls),    cmocka_unit_test(test_other_samples)};
-  const struct CMUnitTest on_cpu[] = {cmocka_unit_test(test_odd_sizes),  cmocka_unit_test(test_variants),
-                                      cmocka_unit_test(test_progress),   cmocka_unit_test(test_memory),
-                                      cmocka_unit_test(test_too_little), cmocka_unit_test(test_after_long_lists)};
-  const struct CMUnitTest on_gpu[] = {cmocka_unit_test(test_device_memory)};
-  const engine_tests groups[] = {ENGINE_TESTS(ON_ALL, everywhere), ENGINE_TESTS(ON_CPU, on_cpu),
-                                 ENGINE_TESTS(ON_GPU, on_gpu)};
-  return engines_run("tiles", groups, sizeof groups / sizeof groups[0], make_pictures, free_pictures);
 }

@@ -3,9 +3,6 @@
  * match.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -75,8 +72,7 @@ static double matched_share(const hs_features *a, const hs_features *b, const do
   return *asked > 0 ? (double)right / (double)*asked : 0.0;
 }
 
-static void test_views(void **state) {
-  (void)state;
+TEST(test_views) {
   const extraction_tolerance t = {0.5, 0.3, 0.3};
   hs_image plain = extraction_scene(WIDTH, HEIGHT, 31, NULL);
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
@@ -98,9 +94,4 @@ static void test_views(void **state) {
     hs_features_free(&a);
   }
   hs_image_free(&plain);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_views)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

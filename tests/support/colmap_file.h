@@ -5,9 +5,6 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
 #define HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
 
-#include <stdint.h>
-
-#include "pipeline/include/hartsift.h"
 #include "tests/support/scratch_folder.h"
 
 enum { COLMAP_FILE_FEATURES = 50 };
@@ -26,7 +23,8 @@ typedef struct colmap_file {
  * thread. */
 void colmap_file_open_by(colmap_file_opener function);
 
-/* For cmocka_unit_test_setup_teardown; *state is a colmap_file. */
+/* A test whose block sees the fixture as `f`, and what surrounds it. */
+#define TEST_ON_FILE(NAME) TEST_GIVEN(NAME, colmap_file, f, colmap_file_set_up, colmap_file_tear_down)
 int colmap_file_set_up(void **state);
 int colmap_file_tear_down(void **state);
 

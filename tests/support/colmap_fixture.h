@@ -5,9 +5,6 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_FIXTURE_H
 #define HARTSIFT_TESTS_SUPPORT_COLMAP_FIXTURE_H
 
-#include <stdint.h>
-
-#include "pipeline/include/hartsift.h"
 #include "tests/support/scratch_folder.h"
 
 enum { COLMAP_FIXTURE_FEATURES = 60 };
@@ -19,7 +16,8 @@ typedef struct colmap_fixture {
   hs_features others; /* of another seed */
 } colmap_fixture;
 
-/* For cmocka_unit_test_setup_teardown; *state is a colmap_fixture. */
+/* A test whose block sees the fixture as `f`, and what surrounds it. */
+#define TEST_ON_DATABASE(NAME) TEST_GIVEN(NAME, colmap_fixture, f, colmap_fixture_set_up, colmap_fixture_tear_down)
 int colmap_fixture_set_up(void **state);
 int colmap_fixture_tear_down(void **state);
 

@@ -2,7 +2,7 @@
  * Databases for tests; see colmap_tables.h.
  */
 #include "tests/support/colmap_tables.h"
-#include "tests/support/skip.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>

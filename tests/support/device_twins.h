@@ -11,7 +11,7 @@
 #  include "pipeline/include/hartsift_cuda.h"
 #  include "pipeline/include/hartsift_primitives.h"
 #  include "tests/support/array_maker.h"
-#  include "tests/support/skip.h"
+#  include "tests/support/test.h"
 
 extern hs_context *twin_gpu;    /* null without a device */
 extern cuda_stream twin_stream; /* for copies */

@@ -1,12 +1,6 @@
 /* See engine_tests.h. */
 #include "tests/support/engine_tests.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tests/support/skip.h"
-
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
@@ -24,31 +18,28 @@ static void test_on_a_gpu(void **state) {
   skip_because(NEEDS_GPU);
 }
 
-int engines_run(const char *name, const engine_tests *groups, size_t count, CMFixtureFunction set_up,
-                CMFixtureFunction tear_down) {
-  static const struct CMUnitTest without_gpu[] = {cmocka_unit_test(test_on_a_gpu)};
+static int run_engines(const char *program) {
+  static const struct CMUnitTest without_gpu[] = {{"test_on_a_gpu", test_on_a_gpu, NULL, NULL, NULL}};
   static const char *const names[] = {"cpu", "gpu"};
   const char *wanted = getenv("HARTSIFT_TEST_ENGINES");
   const char *left_out = getenv("HARTSIFT_TEST_SKIP");
   int failed = 0;
+  if (test_any(0)) return test_run(program, 0);
   if (left_out) cmocka_set_skip_filter(left_out);
   for (int engine = 0; engine < 2; engine++) {
     char group[128];
-    bool any = false;
-    for (size_t i = 0; i < count; i++) any = any || groups[i].on & (ON_CPU << engine);
-    if (!any || (wanted && strcmp(wanted, names[engine]) != 0)) continue;
-    snprintf(group, sizeof group, "%s on a %s", name, names[engine]);
+    if (!test_any(ON_CPU << engine) || (wanted && strcmp(wanted, names[engine]) != 0)) continue;
+    snprintf(group, sizeof group, "%s on a %s", program, names[engine]);
     engine_device = engine == 0 ? HS_DEVICE_CPU : HS_DEVICE_CUDA;
-    if (engine_is_gpu() && !extraction_has_gpu()) {
+    if (engine_is_gpu() && !extraction_has_gpu())
       failed += _cmocka_run_group_tests(group, without_gpu, 1, NULL, NULL);
-      continue;
-    }
-    for (size_t i = 0; i < count; i++)
-      if (groups[i].on & (ON_CPU << engine))
-        failed += _cmocka_run_group_tests(group, groups[i].tests, groups[i].count, set_up, tear_down);
+    else
+      failed += test_run(group, ON_CPU << engine);
   }
   return failed;
 }
+
+TEST_AT_START(use_engines) { test_main = run_engines; }
 
 hs_options engine_options(hs_profile profile) {
   hs_options o = extraction_options(profile);

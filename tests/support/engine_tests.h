@@ -13,19 +13,11 @@
 
 typedef enum engine_set { ON_CPU = 1, ON_GPU = 2, ON_ALL = 3 } engine_set;
 
-/* Tests and the engines that they run on. */
-typedef struct engine_tests {
-  engine_set on;
-  const struct CMUnitTest *tests;
-  size_t count;
-} engine_tests;
-#define ENGINE_TESTS(ON, TESTS)                                                                                        \
-  { ON, TESTS, sizeof(TESTS) / sizeof(TESTS)[0] }
-
-/* Runs the groups on each engine, between set_up and tear_down, which may be null; without a GPU one skipped test
- * replaces its group. Returns the number of failures. */
-int engines_run(const char *name, const engine_tests *groups, size_t count, CMFixtureFunction set_up,
-                CMFixtureFunction tear_down);
+/* A test that runs on each of these engines; without a GPU one skipped test replaces those on a GPU. */
+#define ENGINE_TEST(ENGINES, NAME)                                                                                     \
+  static void NAME(void **state);                                                                                      \
+  TEST_ENTRY(NAME, NAME, NULL, NULL, ENGINES)                                                                          \
+  static void NAME(__attribute__((unused)) void **state)
 
 /* HS_DEVICE_CPU or HS_DEVICE_CUDA while tests run. */
 extern hs_device engine_device;

@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
 #define HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
 
-#include <stddef.h>
+#include "tests/support/test.h"
 
 enum { SCRATCH_PATH_BYTES = 1024 };
 
@@ -18,7 +18,8 @@ void scratch_folder_make(scratch_folder *folder);
 /* Removes the folder with its content. */
 void scratch_folder_remove(const scratch_folder *folder);
 
-/* For cmocka_unit_test_setup_teardown; *state is the test's scratch_folder. */
+/* A test whose block sees an empty `folder`, and what surrounds it. */
+#define TEST_IN_FOLDER(NAME) TEST_GIVEN(NAME, scratch_folder, folder, scratch_folder_set_up, scratch_folder_tear_down)
 int scratch_folder_set_up(void **state);
 int scratch_folder_tear_down(void **state);
 

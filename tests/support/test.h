@@ -1,12 +1,111 @@
-/* Common includes of every test program in C: cmocka and the headers that it needs. */
+/*
+ * Common includes of every test program in C, and how it declares its tests, which then run in the order of the file:
+ *
+ *   TEST(test_sum) { assert_int_equal(1 + 1, 2); }
+ */
 #ifndef HARTSIFT_TESTS_SUPPORT_TEST_H
 #define HARTSIFT_TESTS_SUPPORT_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h needs the headers above. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/include/hartsift.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Needs some of the headers above. In C++ test.h comes last, because cmocka's macro fail is a name of the library. */
 #include <cmocka.h>
+
+typedef struct test_entry {
+  const char *name;
+  void (*function)(void **state);
+  CMFixtureFunction set_up, tear_down; /* null: none */
+  int line, engines;                   /* engines: engine_tests.h; 0: runs once */
+  struct test_entry *next;
+} test_entry;
+
+/* Adds a test to the program's list. */
+void test_add(test_entry *entry);
+/* Functions around all tests of the program; null: none. */
+void test_set_up_by(CMFixtureFunction set_up);
+void test_tear_down_by(CMFixtureFunction tear_down);
+/* Whether tests have one of these bits in their engines; 0: whether tests have none. */
+bool test_any(int engines);
+/* Runs them; returns the number of failures. */
+int test_run(const char *group, int engines);
+
+/* What main calls, unless a program has its own; a main's only argument names tests, with * for any text. */
+extern int (*test_main)(const char *program);
+
+#ifdef __cplusplus
+}
+#endif
+
+#define NEEDS_GPU         "needs a GPU"
+#define NEEDS_PHOTOGRAPHS "needs photographs beside the repository (HARTSIFT_DATA)"
+
+/* Skips the running test and prints the reason, which the summary of all tests reads. */
+#define skip_because(reason)                                                                                           \
+  do {                                                                                                                 \
+    print_message("skipped: %s\n", reason);                                                                            \
+    skip();                                                                                                            \
+  } while (0)
+
+/* A test program that has nothing to test in this build. */
+#define SKIPPED_PROGRAM(reason)                                                                                        \
+  TEST(test_skipped) { skip_because(reason); }
+
+/* Runs its block before main. */
+#define TEST_AT_START(NAME) __attribute__((constructor)) static void NAME(void)
+
+#define TEST_ENTRY(NAME, FUNCTION, SET_UP, TEAR_DOWN, ENGINES)                                                         \
+  TEST_AT_START(add_##NAME) {                                                                                          \
+    static test_entry entry = {#NAME, FUNCTION, SET_UP, TEAR_DOWN, __LINE__, ENGINES, NULL};                           \
+    test_add(&entry);                                                                                                  \
+  }
+
+/* A test without state. */
+#define TEST(NAME)                                                                                                     \
+  static void NAME(void **state);                                                                                      \
+  TEST_ENTRY(NAME, NAME, NULL, NULL, 0)                                                                                \
+  static void NAME(__attribute__((unused)) void **state)
+
+/* A test between two functions of its own. */
+#define TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN)                                                                          \
+  static void NAME(void **state);                                                                                      \
+  TEST_ENTRY(NAME, NAME, SET_UP, TEAR_DOWN, 0)                                                                         \
+  static void NAME(__attribute__((unused)) void **state)
+
+/* The same; its block sees *state as `TYPE *VARIABLE`. */
+#define TEST_GIVEN(NAME, TYPE, VARIABLE, SET_UP, TEAR_DOWN)                                                            \
+  static void NAME(TYPE *VARIABLE);                                                                                    \
+  static void run_##NAME(void **state) { NAME((TYPE *)*state); }                                                       \
+  TEST_ENTRY(NAME, run_##NAME, SET_UP, TEAR_DOWN, 0)                                                                   \
+  static void NAME(__attribute__((unused)) TYPE *VARIABLE)
+
+/* Functions around all tests of a program: existing ones, or blocks. */
+#define TESTS_BETWEEN(SET_UP, TEAR_DOWN)                                                                               \
+  TEST_AT_START(set_fixtures) {                                                                                        \
+    test_set_up_by(SET_UP);                                                                                            \
+    test_tear_down_by(TEAR_DOWN);                                                                                      \
+  }
+#define BEFORE_TESTS() TEST_FIXTURE(before_tests, test_set_up_by)
+#define AFTER_TESTS()  TEST_FIXTURE(after_tests, test_tear_down_by)
+#define TEST_FIXTURE(NAME, SETTER)                                                                                     \
+  static void NAME(void);                                                                                              \
+  static int run_##NAME(__attribute__((unused)) void **state) {                                                        \
+    NAME();                                                                                                            \
+    return 0;                                                                                                          \
+  }                                                                                                                    \
+  TEST_AT_START(set_##NAME) { SETTER(run_##NAME); }                                                                    \
+  static void NAME(void)
 
 #endif

@@ -2,8 +2,6 @@
  * Versioned option structs of other headers: programs with shorter and longer structs than the library's, told apart by
  * struct_size.
  */
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/base/adopt.h"
@@ -28,8 +26,7 @@ static const late_options late_defaults = {.struct_size = sizeof late_defaults, 
 
 /* A program with the early header on the late library: nothing after its struct is written, and missing fields get the
  * late default. */
-static void test_early_program_on_late_library(void **state) {
-  (void)state;
+TEST(test_early_program_on_late_library) {
   struct {
     early_options options;
     unsigned char guard[64];
@@ -51,8 +48,7 @@ static void test_early_program_on_late_library(void **state) {
 }
 
 /* A program with the late header on the early library: it can leave the late field unset, but not set it. */
-static void test_late_program_on_early_library(void **state) {
-  (void)state;
+TEST(test_late_program_on_early_library) {
   late_options program;
   early_options mine = early_defaults;
   char reason[ADOPT_REASON_BYTES];
@@ -70,8 +66,7 @@ static void test_late_program_on_early_library(void **state) {
   assert_int_equal(mine.second, 5); /* the common fields are filled, for example the pointer for a message */
 }
 
-static void test_wrong_sizes(void **state) {
-  (void)state;
+TEST(test_wrong_sizes) {
   early_options program = early_defaults, mine = early_defaults;
   char reason[ADOPT_REASON_BYTES];
   const size_t wrong[] = {0, 1, sizeof(size_t), early_kind.least - 1, 65537, SIZE_MAX};
@@ -100,8 +95,7 @@ static hs_status init_retrieval(void *o, size_t size) { return hs_retrieval_opti
 static hs_status init_statistics(void *o, size_t size) { return hs_statistics_init_sized(o, size); }
 
 /* Every public function that fills such a struct, with structs of every length. */
-static void test_every_struct_at_every_length(void **state) {
-  (void)state;
+TEST(test_every_struct_at_every_length) {
   static const struct {
     hs_status (*init)(void *options, size_t struct_size);
     size_t bytes, least;
@@ -135,14 +129,4 @@ static void test_every_struct_at_every_length(void **state) {
       for (size_t k = size; k < sizeof other; k++) assert_int_equal(other[k], 0xee);
     }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_early_program_on_late_library),
-      cmocka_unit_test(test_late_program_on_early_library),
-      cmocka_unit_test(test_wrong_sizes),
-      cmocka_unit_test(test_every_struct_at_every_length),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,10 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -82,7 +78,7 @@ static void assert_content(const char *expected) {
   free(bytes);
 }
 
-static void test_failing_sync(void **state) {
+TEST_BETWEEN(test_failing_sync, set_up, scratch_folder_tear_down) {
   static const int errors[] = {EIO, ENOSPC, EDQUOT};
   scratch_write_file(target, "before", 6);
   for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
@@ -97,7 +93,7 @@ static void test_failing_sync(void **state) {
 }
 
 /* The disk is full for a while: data written meanwhile is lost, even if the last flush succeeds. */
-static void test_write_that_failed_meanwhile(void **state) {
+TEST_BETWEEN(test_write_that_failed_meanwhile, set_up, scratch_folder_tear_down) {
   static const char line[] = "a line of many, which are more than a stream holds back\n";
   struct rlimit before, limit;
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -116,7 +112,7 @@ static void test_write_that_failed_meanwhile(void **state) {
 }
 
 /* A guessed temporary name is a link to a file that must not be overwritten. */
-static void test_planted_name(void **state) {
+TEST_BETWEEN(test_planted_name, set_up, scratch_folder_tear_down) {
   char other[SCRATCH_PATH_BYTES], planted[SCRATCH_PATH_BYTES];
   scratch_folder_path(*state, "other", other);
   scratch_folder_path(*state, ".hartsift-5a5a5a5a5a5a5a5a.tmp", planted);
@@ -134,8 +130,7 @@ static void test_planted_name(void **state) {
   assert_content("content");
 }
 
-static void test_not_inherited(void **state) {
-  (void)state;
+TEST_BETWEEN(test_not_inherited, set_up, scratch_folder_tear_down) {
   atomic_file file;
   FILE *stream = atomic_file_open(&file, target);
   assert_non_null(stream);
@@ -145,8 +140,7 @@ static void test_not_inherited(void **state) {
 
 /* Replacing a file of another user, as root does: the owner is requested. EPERM is no failure, because group and
  * permissions are right; any other error is. */
-static void test_owner_is_kept(void **state) {
-  (void)state;
+TEST_BETWEEN(test_owner_is_kept, set_up, scratch_folder_tear_down) {
   scratch_write_file(target, "before", 6);
   if (chown(target, other_owner, (gid_t)-1) != 0) return;
   assert_int_equal(write_text("after"), HS_OK);
@@ -159,15 +153,4 @@ static void test_owner_is_kept(void **state) {
   calls.owner_error = EIO;
   assert_int_equal(write_text("never"), HS_ERR_IO);
   assert_content("again");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_failing_sync, set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_write_that_failed_meanwhile, set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_planted_name, set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_not_inherited, set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_owner_is_kept, set_up, scratch_folder_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

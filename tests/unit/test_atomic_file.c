@@ -6,9 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,7 +17,6 @@
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 /* Defined here instead of the C library's call, because the file's state up to the rename is only visible at this
  * point. */
@@ -82,27 +78,27 @@ static hs_status write_text(const char *path, const char *text) {
   return atomic_file_commit(&file);
 }
 
-static void test_appears_only_at_commit(void **state) {
+TEST_IN_FOLDER(test_appears_only_at_commit) {
   char path[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "new", path);
+  scratch_folder_path(folder, "new", path);
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);
   assert_non_null(stream);
   fputs("text", stream);
   assert_int_equal(access(path, F_OK), -1);
-  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(scratch_folder_count(folder), 1);
   assert_int_equal(atomic_file_commit(&file), HS_OK);
   assert_string_equal(file.message, "");
   assert_content(path, "text");
-  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(scratch_folder_count(folder), 1);
   atomic_file_abandon(&file);
   assert_content(path, "text");
 }
 
-static void test_new_file_follows_umask(void **state) {
+TEST_IN_FOLDER(test_new_file_follows_umask) {
   char path[SCRATCH_PATH_BYTES];
   struct stat info;
-  scratch_folder_path(*state, "new", path);
+  scratch_folder_path(folder, "new", path);
   const mode_t before = umask(027);
   assert_int_equal(write_text(path, "x"), HS_OK);
   umask(before);
@@ -110,9 +106,9 @@ static void test_new_file_follows_umask(void **state) {
   assert_int_equal(info.st_mode & 07777u, 0640);
 }
 
-static void test_abandon_keeps_old_file(void **state) {
+TEST_IN_FOLDER(test_abandon_keeps_old_file) {
   char path[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "old", path);
+  scratch_folder_path(folder, "old", path);
   scratch_write_file(path, "before", 6);
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);
@@ -120,13 +116,13 @@ static void test_abandon_keeps_old_file(void **state) {
   fputs("half", stream);
   atomic_file_abandon(&file);
   assert_content(path, "before");
-  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(scratch_folder_count(folder), 1);
 }
 
-static void test_existing_file_keeps_permissions(void **state) {
+TEST_IN_FOLDER(test_existing_file_keeps_permissions) {
   char path[SCRATCH_PATH_BYTES];
   struct stat info;
-  scratch_folder_path(*state, "old", path);
+  scratch_folder_path(folder, "old", path);
   scratch_write_file(path, "before", 6);
   assert_int_equal(chmod(path, 0604), 0);
   assert_int_equal(write_text(path, "after"), HS_OK);
@@ -135,12 +131,12 @@ static void test_existing_file_keeps_permissions(void **state) {
   assert_int_equal(info.st_mode & 07777u, 0604);
 }
 
-static void test_link_stays(void **state) {
+TEST_IN_FOLDER(test_link_stays) {
   char target[SCRATCH_PATH_BYTES], link[SCRATCH_PATH_BYTES], second[SCRATCH_PATH_BYTES];
   struct stat info;
-  scratch_folder_path(*state, "target", target);
-  scratch_folder_path(*state, "link", link);
-  scratch_folder_path(*state, "second", second);
+  scratch_folder_path(folder, "target", target);
+  scratch_folder_path(folder, "link", link);
+  scratch_folder_path(folder, "second", second);
   assert_int_equal(symlink("target", link), 0);
   assert_int_equal(symlink(link, second), 0);
   /* The link first dangles, then points to a file. */
@@ -150,30 +146,28 @@ static void test_link_stays(void **state) {
     assert_content(target, text);
     assert_int_equal(lstat(second, &info), 0);
     assert_true(S_ISLNK(info.st_mode));
-    assert_int_equal(scratch_folder_count(*state), 3);
+    assert_int_equal(scratch_folder_count(folder), 3);
   }
 }
 
-static void test_link_loop_fails(void **state) {
+TEST_IN_FOLDER(test_link_loop_fails) {
   char one[SCRATCH_PATH_BYTES], two[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "one", one);
-  scratch_folder_path(*state, "two", two);
+  scratch_folder_path(folder, "one", one);
+  scratch_folder_path(folder, "two", two);
   assert_int_equal(symlink("two", one), 0);
   assert_int_equal(symlink("one", two), 0);
   assert_int_equal(write_text(one, "x"), HS_ERR_IO);
-  assert_int_equal(scratch_folder_count(*state), 2);
+  assert_int_equal(scratch_folder_count(folder), 2);
 }
 
-static void test_device_is_written_through(void **state) {
-  (void)state;
+TEST(test_device_is_written_through) {
   struct stat info;
   assert_int_equal(write_text("/dev/null", "gone"), HS_OK);
   assert_int_equal(stat("/dev/null", &info), 0);
   assert_true(S_ISCHR(info.st_mode));
 }
 
-static void test_full_device_fails(void **state) {
-  (void)state;
+TEST(test_full_device_fails) {
   if (access("/dev/full", W_OK) != 0) skip_because("no /dev/full");
   atomic_file file;
   FILE *stream = atomic_file_open(&file, "/dev/full");
@@ -190,9 +184,9 @@ static void test_full_device_fails(void **state) {
   assert_non_null(strstr(file.message, strerror(ENOSPC)));
 }
 
-static void test_pipe_is_written_through(void **state) {
+TEST_IN_FOLDER(test_pipe_is_written_through) {
   char path[SCRATCH_PATH_BYTES], text[16] = "";
-  scratch_folder_path(*state, "pipe", path);
+  scratch_folder_path(folder, "pipe", path);
   assert_int_equal(mkfifo(path, 0600), 0);
   const int reader = open(path, O_RDONLY | O_NONBLOCK);
   assert_true(reader >= 0);
@@ -206,9 +200,9 @@ static void test_pipe_is_written_through(void **state) {
 }
 
 /* In a child process, since it redirects standard output. */
-static void test_standard_output(void **state) {
+TEST_IN_FOLDER(test_standard_output) {
   char path[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "captured", path);
+  scratch_folder_path(folder, "captured", path);
   fflush(stdout);
   const pid_t child = fork();
   assert_true(child >= 0);
@@ -224,7 +218,7 @@ static void test_standard_output(void **state) {
   assert_content(path, "one two");
 }
 
-static void test_unusable_places_fail(void **state) {
+TEST_IN_FOLDER(test_unusable_places_fail) {
   char path[SCRATCH_PATH_BYTES];
   atomic_file file;
   assert_null(atomic_file_open(&file, NULL));
@@ -232,15 +226,15 @@ static void test_unusable_places_fail(void **state) {
   assert_null(atomic_file_open(&file, ""));
   assert_int_equal(file.status, HS_ERR_ARGUMENT);
 
-  assert_null(atomic_file_open(&file, scratch_folder_path(*state, "missing/name", path)));
+  assert_null(atomic_file_open(&file, scratch_folder_path(folder, "missing/name", path)));
   assert_int_equal(file.status, HS_ERR_IO);
   assert_non_null(strstr(file.message, path));
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   atomic_file_abandon(&file);
 
-  assert_int_equal(write_text(((scratch_folder *)*state)->path, "x"), HS_ERR_IO);
-  assert_int_equal(write_text(scratch_folder_path(*state, "slash/", path), "x"), HS_ERR_IO);
-  assert_int_equal(scratch_folder_count(*state), 0);
+  assert_int_equal(write_text(((scratch_folder *)folder)->path, "x"), HS_ERR_IO);
+  assert_int_equal(write_text(scratch_folder_path(folder, "slash/", path), "x"), HS_ERR_IO);
+  assert_int_equal(scratch_folder_count(folder), 0);
 
   char *endless = malloc(2 * ATOMIC_FILE_PATH_BYTES);
   assert_non_null(endless);
@@ -256,37 +250,37 @@ static int write_where_forbidden(const char *folder, const char *kept, const cha
 }
 
 /* Root may write anywhere, so a child process with another user's rights tries it. */
-static void test_protection_is_respected(void **state) {
+TEST_IN_FOLDER(test_protection_is_respected) {
   enum { NOBODY = 65534 };
-  const char *folder = ((scratch_folder *)*state)->path;
   char kept[SCRATCH_PATH_BYTES], new_path[SCRATCH_PATH_BYTES];
   int child_status = -1;
-  scratch_write_file(scratch_folder_path(*state, "kept", kept), "before", 6);
-  scratch_folder_path(*state, "new", new_path);
+  scratch_write_file(scratch_folder_path(folder, "kept", kept), "before", 6);
+  scratch_folder_path(folder, "new", new_path);
   assert_int_equal(chmod(kept, 0444), 0);
-  if (geteuid() == 0) assert_true(chown(kept, NOBODY, NOBODY) == 0 && chown(folder, NOBODY, NOBODY) == 0);
+  if (geteuid() == 0) assert_true(chown(kept, NOBODY, NOBODY) == 0 && chown(folder->path, NOBODY, NOBODY) == 0);
   const pid_t child = fork();
-  if (child == 0) _exit(geteuid() == 0 && setuid(NOBODY) != 0 ? 2 : write_where_forbidden(folder, kept, new_path));
+  if (child == 0)
+    _exit(geteuid() == 0 && setuid(NOBODY) != 0 ? 2 : write_where_forbidden(folder->path, kept, new_path));
   assert_int_equal(waitpid(child, &child_status, 0), child);
-  assert_int_equal(chmod(folder, 0700), 0);
+  assert_int_equal(chmod(folder->path, 0700), 0);
   assert_int_equal(child_status, 0);
   assert_content(kept, "before");
-  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(scratch_folder_count(folder), 1);
 }
 
-static void test_longest_name_works(void **state) {
+TEST_IN_FOLDER(test_longest_name_works) {
   char name[256], path[SCRATCH_PATH_BYTES];
   memset(name, 'n', sizeof name - 1);
   name[sizeof name - 1] = '\0';
-  assert_int_equal(write_text(scratch_folder_path(*state, name, path), "x"), HS_OK);
+  assert_int_equal(write_text(scratch_folder_path(folder, name, path), "x"), HS_OK);
   assert_content(path, "x");
 }
 
-static void test_two_writers_do_not_mix(void **state) {
+TEST_IN_FOLDER(test_two_writers_do_not_mix) {
   char one[SCRATCH_PATH_BYTES], two[SCRATCH_PATH_BYTES];
   atomic_file first, second, same;
-  FILE *first_stream = atomic_file_open(&first, scratch_folder_path(*state, "one", one));
-  FILE *second_stream = atomic_file_open(&second, scratch_folder_path(*state, "two", two));
+  FILE *first_stream = atomic_file_open(&first, scratch_folder_path(folder, "one", one));
+  FILE *second_stream = atomic_file_open(&second, scratch_folder_path(folder, "two", two));
   FILE *same_stream = atomic_file_open(&same, one);
   assert_non_null(first_stream);
   assert_non_null(second_stream);
@@ -300,25 +294,25 @@ static void test_two_writers_do_not_mix(void **state) {
   assert_content(two, "2");
   assert_int_equal(atomic_file_commit(&same), HS_OK);
   assert_content(one, "3");
-  assert_int_equal(scratch_folder_count(*state), 2);
+  assert_int_equal(scratch_folder_count(folder), 2);
 }
 
-static void test_failing_rename_cleans_up(void **state) {
+TEST_IN_FOLDER(test_failing_rename_cleans_up) {
   char path[SCRATCH_PATH_BYTES];
   atomic_file file;
-  FILE *stream = atomic_file_open(&file, scratch_folder_path(*state, "name", path));
+  FILE *stream = atomic_file_open(&file, scratch_folder_path(folder, "name", path));
   assert_non_null(stream);
   fputs("x", stream);
   assert_int_equal(mkdir(path, 0700), 0); /* meanwhile a folder takes the name */
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   assert_non_null(strstr(file.message, path));
-  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(scratch_folder_count(folder), 1);
 }
 
-static void test_replacement_is_private_at_first(void **state) {
+TEST_IN_FOLDER(test_replacement_is_private_at_first) {
   char path[SCRATCH_PATH_BYTES];
   if (access("/proc/self/fd", X_OK) != 0) skip_because("no /proc");
-  scratch_write_file(scratch_folder_path(*state, "old", path), "before", 6);
+  scratch_write_file(scratch_folder_path(folder, "old", path), "before", 6);
   assert_int_equal(chmod(path, 0644), 0);
   mode_before_fchmod = 0777;
   assert_int_equal(write_text(path, "after"), HS_OK);
@@ -349,28 +343,28 @@ static struct stat replaced_by_another(const scratch_folder *folder, mode_t mode
   return info;
 }
 
-static void test_no_other_group_gains_access(void **state) {
+TEST_IN_FOLDER(test_no_other_group_gains_access) {
   if (geteuid() != 0) skip_because("only the administrator can play two users");
-  struct stat info = replaced_by_another(*state, 0660, true);
+  struct stat info = replaced_by_another(folder, 0660, true);
   assert_int_equal(info.st_gid, TEAM);
   assert_int_equal(info.st_mode & 07777u, 0660);
-  info = replaced_by_another(*state, 0666, false);
+  info = replaced_by_another(folder, 0666, false);
   assert_int_equal(info.st_gid, USERS);
   assert_int_equal(info.st_mode & 07777u, 0606);
-  info = replaced_by_another(*state, 0646, false); /* members of TEAM could not write */
+  info = replaced_by_another(folder, 0646, false); /* members of TEAM could not write */
   assert_int_equal(info.st_mode & 07777u, 0604);
 }
 
 /* Leftovers of containers, whose runs all have the same process id. */
-static void test_leftovers_do_not_block(void **state) {
+TEST_IN_FOLDER(test_leftovers_do_not_block) {
   char name[64], path[SCRATCH_PATH_BYTES];
   enum { LEFT = 1000 };
   for (int i = 0; i < LEFT; i++) {
     snprintf(name, sizeof name, ".hartsift-%ld-%d.tmp", (long)getpid(), i);
-    scratch_write_file(scratch_folder_path(*state, name, path), "", 0);
+    scratch_write_file(scratch_folder_path(folder, name, path), "", 0);
   }
-  assert_int_equal(write_text(scratch_folder_path(*state, "new", path), "x"), HS_OK);
-  assert_int_equal(scratch_folder_count(*state), LEFT + 1);
+  assert_int_equal(write_text(scratch_folder_path(folder, "new", path), "x"), HS_OK);
+  assert_int_equal(scratch_folder_count(folder), LEFT + 1);
 }
 
 static hs_status write_and_see(const char *path, bool is_staged, char fails) {
@@ -387,55 +381,55 @@ static hs_status write_and_see(const char *path, bool is_staged, char fails) {
   return status;
 }
 
-static void test_file_and_name_are_permanent(void **state) {
+TEST_IN_FOLDER(test_file_and_name_are_permanent) {
   char path[SCRATCH_PATH_BYTES], before[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "new", path);
+  scratch_folder_path(folder, "new", path);
   assert_int_equal(write_and_see(path, false, 0), HS_OK);
   assert_string_equal(synced, "frd");
   assert_int_equal(write_and_see(path, true, 0), HS_OK);
   assert_string_equal(synced, "fr");
   assert_non_null(getcwd(before, sizeof before));
-  assert_int_equal(chdir(((scratch_folder *)*state)->path), 0);
+  assert_int_equal(chdir(((scratch_folder *)folder)->path), 0);
   assert_int_equal(write_and_see("beside", false, 0), HS_OK); /* a name without a folder */
   assert_int_equal(chdir(before), 0);
   assert_string_equal(synced, "frd");
   assert_int_equal(write_and_see(path, false, 'd'), HS_ERR_IO);
   assert_content(path, "text");
-  assert_int_equal(write_and_see(scratch_folder_path(*state, "lost", path), false, 'f'), HS_ERR_IO);
+  assert_int_equal(write_and_see(scratch_folder_path(folder, "lost", path), false, 'f'), HS_ERR_IO);
   assert_string_equal(synced, "f");
-  assert_int_equal(scratch_folder_count(*state), 2);
+  assert_int_equal(scratch_folder_count(folder), 2);
 }
 
 /* A file that nobody holds a lock on is a leftover of a killed process. */
-static void test_only_what_was_left_is_removed(void **state) {
+TEST_IN_FOLDER(test_only_what_was_left_is_removed) {
   static const char *const left[] = {".hartsift-0123456789abcdef.tmp", ".hartsift-1-0.tmp"};
   static const char *const others[] = {".hartsift-.tmp", "hartsift-1.tmp", ".hartsift-1.tmp.bak", ".hartsift-batch"};
   char path[SCRATCH_PATH_BYTES], precious[SCRATCH_PATH_BYTES], name[SCRATCH_PATH_BYTES];
   atomic_file file;
-  for (size_t i = 0; i < 2; i++) scratch_write_file(scratch_folder_path(*state, left[i], path), "half", 4);
-  for (size_t i = 0; i < 4; i++) scratch_write_file(scratch_folder_path(*state, others[i], path), "other", 5);
-  scratch_write_file(scratch_folder_path(*state, "precious", precious), "kept", 4);
-  assert_int_equal(symlink("precious", scratch_folder_path(*state, ".hartsift-2.tmp", path)), 0);
-  assert_int_equal(link(precious, scratch_folder_path(*state, ".hartsift-3.tmp", path)), 0);
-  assert_int_equal(mkdir(scratch_folder_path(*state, ".hartsift-4.tmp", path), 0700), 0);
-  FILE *stream = atomic_file_open(&file, scratch_folder_path(*state, "written", path));
+  for (size_t i = 0; i < 2; i++) scratch_write_file(scratch_folder_path(folder, left[i], path), "half", 4);
+  for (size_t i = 0; i < 4; i++) scratch_write_file(scratch_folder_path(folder, others[i], path), "other", 5);
+  scratch_write_file(scratch_folder_path(folder, "precious", precious), "kept", 4);
+  assert_int_equal(symlink("precious", scratch_folder_path(folder, ".hartsift-2.tmp", path)), 0);
+  assert_int_equal(link(precious, scratch_folder_path(folder, ".hartsift-3.tmp", path)), 0);
+  assert_int_equal(mkdir(scratch_folder_path(folder, ".hartsift-4.tmp", path), 0700), 0);
+  FILE *stream = atomic_file_open(&file, scratch_folder_path(folder, "written", path));
   assert_non_null(stream);
-  assert_int_equal(scratch_folder_count(*state), 11);
+  assert_int_equal(scratch_folder_count(folder), 11);
   atomic_file_remove_left(path);
-  assert_int_equal(scratch_folder_count(*state), 9);
-  for (size_t i = 0; i < 2; i++) assert_int_equal(access(scratch_folder_path(*state, left[i], name), F_OK), -1);
+  assert_int_equal(scratch_folder_count(folder), 9);
+  for (size_t i = 0; i < 2; i++) assert_int_equal(access(scratch_folder_path(folder, left[i], name), F_OK), -1);
   assert_content(precious, "kept");
   fputs("whole", stream);
   assert_int_equal(atomic_file_commit(&file), HS_OK);
-  assert_content(scratch_folder_path(*state, "written", path), "whole");
+  assert_content(scratch_folder_path(folder, "written", path), "whole");
 }
 
 /* Processes with one folder clean it while others finish their files. */
-static void test_what_is_finished_is_not_left(void **state) {
+TEST_IN_FOLDER(test_what_is_finished_is_not_left) {
   char path[SCRATCH_PATH_BYTES];
   atomic_file file;
   another_cleans = true;
-  fputs("whole", atomic_file_open(&file, scratch_folder_path(*state, "written", path)));
+  fputs("whole", atomic_file_open(&file, scratch_folder_path(folder, "written", path)));
   const hs_status status = atomic_file_commit(&file);
   another_cleans = false;
   assert_int_equal(status, HS_OK);
@@ -454,10 +448,10 @@ static hs_status save_pair(const char *path, size_t count) {
 }
 
 /* If one of the two renames fails, the two existing files are still of the same list. */
-static void test_pair_of_files_belongs_together(void **state) {
+TEST_IN_FOLDER(test_pair_of_files_belongs_together) {
   char path[SCRATCH_PATH_BYTES];
   const hs_file_options options = {.struct_size = sizeof options, .format = HS_FORMAT_OPENMVG};
-  scratch_folder_path(*state, "pair.feat", path);
+  scratch_folder_path(folder, "pair.feat", path);
   for (int failing = 0; failing <= 2; failing++) {
     hs_features found = {0};
     assert_int_equal(save_pair(path, 2), HS_OK);
@@ -466,7 +460,7 @@ static void test_pair_of_files_belongs_together(void **state) {
     rename_fails_at = 0;
     assert_int_equal(hs_load_features(path, &found, &options), failing > 0 ? HS_ERR_IO : HS_OK);
     assert_int_equal(found.count, failing > 0 ? 0 : 1);
-    assert_int_equal(scratch_folder_count(*state), failing > 0 ? 1 : 2);
+    assert_int_equal(scratch_folder_count(folder), failing > 0 ? 1 : 2);
     hs_features_free(&found);
     assert_int_equal(save_pair(path, 1), HS_OK); /* and the next attempt makes both */
     assert_int_equal(hs_load_features(path, &found, &options), HS_OK);
@@ -475,17 +469,17 @@ static void test_pair_of_files_belongs_together(void **state) {
   }
 }
 
-static void test_database_is_not_replaced(void **state) {
+TEST_IN_FOLDER(test_database_is_not_replaced) {
   char path[SCRATCH_PATH_BYTES];
   static const char database[32] = "SQLite format 3";
-  scratch_write_file(scratch_folder_path(*state, "any.csv", path), database, sizeof database);
+  scratch_write_file(scratch_folder_path(folder, "any.csv", path), database, sizeof database);
   assert_int_equal(write_text(path, "x"), HS_ERR_IO);
   size_t size = 0;
   unsigned char *bytes = scratch_read_file(path, &size);
   assert_int_equal(size, sizeof database);
   assert_memory_equal(bytes, database, sizeof database);
   free(bytes);
-  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(scratch_folder_count(folder), 1);
 }
 
 /* The name of the temporary file in the folder; "" if there is none. */
@@ -498,68 +492,30 @@ static void find_temporary(const scratch_folder *folder, char name[256]) {
   closedir(entries);
 }
 
-static void test_all_temporaries_can_be_removed(void **state) {
+TEST_IN_FOLDER(test_all_temporaries_can_be_removed) {
   enum { FILES = 20 };
   atomic_file files[FILES];
   char name[256], path[SCRATCH_PATH_BYTES];
   for (int round = 0; round < 3; round++) { /* slots of the list are released */
     for (int i = 0; i < 3; i++) {
       snprintf(name, sizeof name, "%d", i);
-      assert_non_null(atomic_file_open(&files[i], scratch_folder_path(*state, name, path)));
+      assert_non_null(atomic_file_open(&files[i], scratch_folder_path(folder, name, path)));
     }
-    assert_int_equal(scratch_folder_count(*state), 3);
-    find_temporary(*state, name);
+    assert_int_equal(scratch_folder_count(folder), 3);
+    find_temporary(folder, name);
     assert_true(name[0] != '\0');
     unfinished_files_remove();
-    assert_int_equal(scratch_folder_count(*state), 0);
+    assert_int_equal(scratch_folder_count(folder), 0);
     for (int i = 0; i < 3; i++) atomic_file_abandon(&files[i]);
   }
   for (int i = 0; i < FILES; i++) { /* more than the list holds; written nevertheless */
     snprintf(name, sizeof name, "%d", i);
-    assert_non_null(atomic_file_open(&files[i], scratch_folder_path(*state, name, path)));
+    assert_non_null(atomic_file_open(&files[i], scratch_folder_path(folder, name, path)));
   }
   for (int i = 0; i < FILES; i++) assert_int_equal(atomic_file_commit(&files[i]), HS_OK);
-  assert_int_equal(scratch_folder_count(*state), FILES);
+  assert_int_equal(scratch_folder_count(folder), FILES);
   unfinished_files_remove();
-  assert_int_equal(scratch_folder_count(*state), FILES);
+  assert_int_equal(scratch_folder_count(folder), FILES);
   assert_false(atomic_file_is_temporary(".hartsift-.tmp"));
   assert_false(atomic_file_is_temporary("0.npz"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_appears_only_at_commit, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_new_file_follows_umask, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_abandon_keeps_old_file, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_existing_file_keeps_permissions, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_link_stays, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_link_loop_fails, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test(test_device_is_written_through),
-      cmocka_unit_test(test_full_device_fails),
-      cmocka_unit_test_setup_teardown(test_pipe_is_written_through, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_standard_output, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_unusable_places_fail, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_protection_is_respected, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_longest_name_works, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_two_writers_do_not_mix, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_failing_rename_cleans_up, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_replacement_is_private_at_first, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_no_other_group_gains_access, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_leftovers_do_not_block, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_file_and_name_are_permanent, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_only_what_was_left_is_removed, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_what_is_finished_is_not_left, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_pair_of_files_belongs_together, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_database_is_not_replaced, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_all_temporaries_can_be_removed, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,6 @@
 #define _GNU_SOURCE /* pthread_setattr_default_np */
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -18,8 +15,7 @@ enum { IMAGES = 24, NAME_BYTES = 64 };
 
 /* ---- queue */
 
-static void test_queue_keeps_the_order(void **state) {
-  (void)state;
+TEST(test_queue_keeps_the_order) {
   int items[5];
   bounded_queue queue;
   assert_true(bounded_queue_make(&queue, 3));
@@ -45,8 +41,7 @@ static void test_queue_keeps_the_order(void **state) {
 /* ---- devices */
 
 /* A GPU with a rate of 1000 one-pixel images a second, and a CPU with 10. */
-static void test_slow_device_leaves_images(void **state) {
-  (void)state;
+TEST(test_slow_device_leaves_images) {
   device_share share = {.own = 10, .others = 1000, .taken = 1, .waiting = 5};
   assert_true(device_share_is_slow(&share));
   assert_true(device_share_leaves(&share)); /* 0.1 s compared with 5 ms */
@@ -61,8 +56,7 @@ static void test_slow_device_leaves_images(void **state) {
   assert_false(device_share_leaves(&alone));
 }
 
-static void test_speed_counts_the_time_at_work(void **state) {
-  (void)state;
+TEST(test_speed_counts_the_time_at_work) {
   device_speed speed = {.guess = 7};
   assert_true(device_speed_now(&speed, 1) == 7);
   device_speed_begin(&speed, 1);
@@ -77,8 +71,7 @@ static void test_speed_counts_the_time_at_work(void **state) {
 
 /* ---- buffers */
 
-static void test_pool_uses_buffers_again(void **state) {
-  (void)state;
+TEST(test_pool_uses_buffers_again) {
   counted_allocator counter = {0};
   const hs_allocator source = counted_allocator_make(&counter);
   buffer_pool pool;
@@ -104,8 +97,7 @@ static void test_pool_uses_buffers_again(void **state) {
 }
 
 /* For any sizes in any order, the held bytes never exceed the maximum that was in use. */
-static void test_pool_stays_bounded(void **state) {
-  (void)state;
+TEST(test_pool_stays_bounded) {
   enum { LIVE = 12, STEPS = 20000 };
   void *live[LIVE] = {NULL};
   uint32_t random = 1;
@@ -127,8 +119,7 @@ static void test_pool_stays_bounded(void **state) {
   buffer_pool_free(&pool);
 }
 
-static void test_pool_without_memory(void **state) {
-  (void)state;
+TEST(test_pool_without_memory) {
   counted_allocator counter = {.fail_at = 2};
   const hs_allocator source = counted_allocator_make(&counter);
   buffer_pool pool;
@@ -268,8 +259,7 @@ static void expected_digests(uint64_t digests[IMAGES]) {
   hs_destroy(context);
 }
 
-static void test_results_are_those_of_single_calls(void **state) {
-  (void)state;
+TEST(test_results_are_those_of_single_calls) {
   uint64_t expected[IMAGES];
   hs_options devices[3];
   expected_digests(expected);
@@ -313,8 +303,7 @@ static hs_status refuse_one(void *user, size_t index, void *image_user, char *me
   return index == 2 ? HS_ERR_FORMAT : HS_OK;
 }
 
-static void test_failed_and_unwanted_images(void **state) {
-  (void)state;
+TEST(test_failed_and_unwanted_images) {
   uint64_t expected[IMAGES];
   hs_options device;
   tally t;
@@ -341,8 +330,7 @@ static void test_failed_and_unwanted_images(void **state) {
 }
 
 /* Results are in order for any devices and consumers: with a late image, a failing one, and an excluded one. */
-static void test_results_in_order(void **state) {
-  (void)state;
+TEST(test_results_in_order) {
   hs_options devices[2];
   tally t;
   cpu_options(&devices[0], 1);
@@ -374,8 +362,7 @@ static void test_results_in_order(void **state) {
   }
 }
 
-static void test_no_images(void **state) {
-  (void)state;
+TEST(test_no_images) {
   hs_options device;
   tally t;
   char message[256];
@@ -400,8 +387,7 @@ static void test_no_images(void **state) {
   hs_batch_destroy(t.batch);
 }
 
-static void test_stopping(void **state) {
-  (void)state;
+TEST(test_stopping) {
   hs_options device;
   tally t;
   char message[256];
@@ -425,8 +411,7 @@ static void test_stopping(void **state) {
 }
 
 /* Borrowed pixels, files in memory, masks and names; features that outlive the batch. */
-static void test_pixels_bytes_and_features_kept(void **state) {
-  (void)state;
+TEST(test_pixels_bytes_and_features_kept) {
   enum { WIDTH = 60, HEIGHT = 50, HEAD_BYTES = 13 };
   hs_options device;
   hs_image scene, loaded;
@@ -489,8 +474,7 @@ static void test_pixels_bytes_and_features_kept(void **state) {
 }
 
 /* A consumer that keeps results gets an error that asks to return some, instead of waiting forever. */
-static void test_results_held(void **state) {
-  (void)state;
+TEST(test_results_held) {
   hs_options device;
   tally t;
   const hs_batch_result *results[3];
@@ -531,8 +515,7 @@ static void *results_taker(void *argument) {
   }
 }
 
-static void test_results_held_by_threads(void **state) {
-  (void)state;
+TEST(test_results_held_by_threads) {
   enum { TAKERS = 4 };
   hs_options device;
   pthread_t takers[TAKERS];
@@ -553,8 +536,7 @@ static void test_results_held_by_threads(void **state) {
 }
 
 /* With stacks that no memory holds. */
-static void test_threads_that_cannot_start(void **state) {
-  (void)state;
+TEST(test_threads_that_cannot_start) {
   hs_options device;
   tally t;
   pthread_attr_t before, huge;
@@ -580,8 +562,7 @@ static void test_threads_that_cannot_start(void **state) {
   pthread_attr_destroy(&huge);
 }
 
-static void test_contexts_that_cannot_be_made(void **state) {
-  (void)state;
+TEST(test_contexts_that_cannot_be_made) {
   hs_options devices[2];
   tally t;
   char message[256] = "";
@@ -594,8 +575,7 @@ static void test_contexts_that_cannot_be_made(void **state) {
   assert_non_null(strstr(message, "scales"));
 }
 
-static void test_options_out_of_range(void **state) {
-  (void)state;
+TEST(test_options_out_of_range) {
   static const struct {
     const char *message;
     int32_t device_count, readers, held, in_order;
@@ -624,8 +604,7 @@ static void test_options_out_of_range(void **state) {
 
 /* Each allocation of the batch, of pixels and of decoders fails once: creating the batch fails, or adding an image
  * fails, or one image fails and the others do not. */
-static void test_every_failing_allocation(void **state) {
-  (void)state;
+TEST(test_every_failing_allocation) {
   enum { FEW = 6 };
   uint64_t expected[IMAGES];
   bool failed = true;
@@ -668,28 +647,4 @@ static void test_every_failing_allocation(void **state) {
     failed = counter.made >= fail_at;
   }
   assert_false(failed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slow_device_leaves_images),
-      cmocka_unit_test(test_speed_counts_the_time_at_work),
-      cmocka_unit_test(test_queue_keeps_the_order),
-      cmocka_unit_test(test_pool_uses_buffers_again),
-      cmocka_unit_test(test_pool_stays_bounded),
-      cmocka_unit_test(test_pool_without_memory),
-      cmocka_unit_test(test_results_are_those_of_single_calls),
-      cmocka_unit_test(test_failed_and_unwanted_images),
-      cmocka_unit_test(test_results_in_order),
-      cmocka_unit_test(test_no_images),
-      cmocka_unit_test(test_stopping),
-      cmocka_unit_test(test_pixels_bytes_and_features_kept),
-      cmocka_unit_test(test_results_held),
-      cmocka_unit_test(test_results_held_by_threads),
-      cmocka_unit_test(test_threads_that_cannot_start),
-      cmocka_unit_test(test_options_out_of_range),
-      cmocka_unit_test(test_contexts_that_cannot_be_made),
-      cmocka_unit_test(test_every_failing_allocation),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

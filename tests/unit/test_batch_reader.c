@@ -1,14 +1,10 @@
 /*
  * Which JPEGs the readers of a batch decode; nothing else in a file's results depends on it.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/batch/batch_run.h"
 #include "pipeline/image_io/jpeg/synthetic_jpeg.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_JPEG
 
@@ -64,8 +60,7 @@ static void check_case(const jpeg_case *c, const unsigned char *file, size_t siz
   free(feeder);
 }
 
-static void test_readers_decode_small_files(void **state) {
-  (void)state;
+TEST(test_readers_decode_small_files) {
   const synthetic_jpeg made = {
       .width = WIDTH, .height = HEIGHT, .amplitude = 300, .sum = 2000, .quality = 80, .seed = 5};
   unsigned char *bytes, *large = calloc(1, BATCH_SMALL_BYTES + 1);
@@ -80,11 +75,6 @@ static void test_readers_decode_small_files(void **state) {
   hs_image_free(&pixels);
   free(bytes);
   free(large);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_readers_decode_small_files)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

@@ -3,15 +3,11 @@
  * and true overlaps.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "bench/collection/collection.h"
 #include "pipeline/formats/common/content_digest.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/extraction.h"
 #include "tests/support/two_view_scene.h"
 
@@ -52,7 +48,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static void test_bytes(void **state) {
+TEST(test_bytes) {
   const fixture *f = *state;
   static const uint32_t pixels[VIEWS] = {0x6985983a, 0x7e0ed620, 0x7e0e6ff8};
   for (int i = 0; i < VIEWS; i++) assert_int_equal(crc_castagnoli(0, f->views[i].pixels, WIDTH * HEIGHT), pixels[i]);
@@ -88,7 +84,7 @@ static double sampson(const double f[9], const hs_keypoint *a, const hs_keypoint
 }
 
 /* Nearly all matches of two neighbouring views agree with the geometry of their cameras, to a pixel. */
-static void test_matches_agree_with_cameras(void **state) {
+TEST(test_matches_agree_with_cameras) {
   const fixture *f = *state;
   const view_camera *a = &f->views[0].camera, *b = &f->views[1].camera;
   const hs_camera camera_a = {a->focal, a->focal, a->cx, a->cy}, camera_b = {b->focal, b->focal, b->cx, b->cy};
@@ -115,7 +111,7 @@ static void test_matches_agree_with_cameras(void **state) {
   hs_features_free(&features[1]);
 }
 
-static void test_overlap(void **state) {
+TEST(test_overlap) {
   const fixture *f = *state;
   const view_overlap itself = views_compare(&f->scene, &f->views[0], &f->views[0]);
   const view_overlap next = views_compare(&f->scene, &f->views[0], &f->views[1]);
@@ -129,11 +125,4 @@ static void test_overlap(void **state) {
   assert_true(across.angle > 2.0 * next.angle);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bytes),
-      cmocka_unit_test(test_matches_agree_with_cameras),
-      cmocka_unit_test(test_overlap),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_BETWEEN(set_up, tear_down)

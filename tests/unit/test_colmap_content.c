@@ -2,18 +2,13 @@
  * Content of a COLMAP database: keypoints, cameras, images that exist already; and damaged content.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -23,8 +18,7 @@ static double column_of(const unsigned char *bytes, size_t index) {
   return (double)value;
 }
 
-static void test_keypoint_columns(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_keypoint_columns) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
@@ -42,8 +36,7 @@ static void test_keypoint_columns(void **state) {
   free(bytes);
 }
 
-static void test_read_back(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_read_back) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   hs_features read = {0};
@@ -64,8 +57,7 @@ static void test_read_back(void **state) {
   hs_colmap_close(database);
 }
 
-static void test_lists_without_descriptors_or_features(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_lists_without_descriptors_or_features) {
   hs_features bare = {0}, none = {0}, read = {0};
   feature_maker_fill(&bare, 7, FEATURES_NONE, 3);
   feature_maker_fill(&none, 0, FEATURES_U8, 3);
@@ -85,8 +77,7 @@ static void test_lists_without_descriptors_or_features(void **state) {
   hs_features_free(&read);
 }
 
-static void test_float_descriptors_and_layout(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_float_descriptors_and_layout) {
   hs_features floats = {0}, read = {0};
   feature_maker_fill(&floats, 9, FEATURES_UNIT_F32, 5);
   hs_colmap_database *database = NULL;
@@ -106,8 +97,7 @@ static void test_float_descriptors_and_layout(void **state) {
 
 /* ------------------------------------------------------------------ images and cameras */
 
-static void test_cameras(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_cameras) {
   hs_colmap_camera camera;
   assert_int_equal(hs_colmap_camera_init(&camera, 640, 480, 0.0), HS_OK);
   assert_int_equal(camera.model, 2);
@@ -151,8 +141,7 @@ static void test_cameras(void **state) {
 }
 
 /* A camera of another sensor's rig is not reused: the rig's frames have more than one picture. */
-static void test_camera_of_a_larger_rig(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_camera_of_a_larger_rig) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
@@ -186,8 +175,7 @@ static void make_rig(colmap_fixture *f) {
 }
 
 /* The folder or a number decides which camera of a rig took a picture; it is never guessed. */
-static void test_cameras_of_rigs(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_cameras_of_rigs) {
   make_rig(f);
   hs_colmap_database *database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_SIZE);
   assert_int_equal(add_with(database, "right/2.png", &f->features, NULL), HS_ERR_ARGUMENT);
@@ -228,8 +216,7 @@ static void test_cameras_of_rigs(void **state) {
 }
 
 /* Rigs of one camera follow an image to its new camera. */
-static void test_changing_cameras(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_changing_cameras) {
   hs_colmap_camera camera;
   assert_int_equal(hs_colmap_camera_init(&camera, 640, 480, 500.0), HS_OK);
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -261,8 +248,7 @@ static void test_changing_cameras(void **state) {
 }
 
 /* A choice that was undone, or that another program changed, is not remembered. */
-static void test_choices_that_are_gone(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_choices_that_are_gone) {
   hs_features broken = f->features;
   hs_colmap_database *database = colmap_fixture_open(f, 0, HS_CAMERAS_BY_FOLDER);
   broken.image_width = 0;
@@ -278,8 +264,7 @@ static void test_choices_that_are_gone(void **state) {
   colmap_fixture_finish(database);
 }
 
-static void test_cameras_that_do_not_fit(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_cameras_that_do_not_fit) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_camera camera;
   assert_int_equal(hs_colmap_camera_init(&camera, 480, 640, 0.0), HS_OK);
@@ -296,8 +281,7 @@ static void test_cameras_that_do_not_fit(void **state) {
   hs_colmap_close(database);
 }
 
-static void test_listing_images(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_listing_images) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_image image;
   assert_int_equal(hs_colmap_next_image(database, -1, &image), HS_OK);
@@ -329,8 +313,7 @@ static void test_listing_images(void **state) {
   hs_colmap_close(database);
 }
 
-static void test_image_that_is_there(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_image_that_is_there) {
   colmap_tables_run(f->path, "INSERT INTO cameras VALUES(3, 2, 640, 480, zeroblob(32), 0);"
                              "INSERT INTO images(image_id, name, camera_id) VALUES(5, 'a.png', 3)");
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -354,8 +337,7 @@ static void add_pair(hs_colmap_database *database, uint32_t a, uint32_t b) {
   assert_int_equal(hs_colmap_add_matches(database, a, b, &matches), HS_OK);
 }
 
-static void test_replacing_features(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_replacing_features) {
   hs_colmap_database *database = colmap_fixture_open(f, 1, 0);
   for (uint32_t i = 1; i <= 4; i++) {
     char name[16];
@@ -387,8 +369,7 @@ static void test_replacing_features(void **state) {
 
 /* ------------------------------------------------------------------ files and damage */
 
-static void test_as_a_feature_file(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_as_a_feature_file) {
   char message[256] = "";
   hs_features read = {0};
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
@@ -420,8 +401,7 @@ static void test_as_a_feature_file(void **state) {
   hs_features_free(&read);
 }
 
-static void test_fewer_columns(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_fewer_columns) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
@@ -442,8 +422,7 @@ static void test_fewer_columns(void **state) {
   hs_features_free(&read);
 }
 
-static void test_damaged_content(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_damaged_content) {
   static const struct {
     const char *sql;
     hs_status status;
@@ -485,8 +464,7 @@ static void test_damaged_content(void **state) {
 }
 
 /* For any bytes, reading ends with a status and consistent features. */
-static void test_flipped_bytes(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_flipped_bytes) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
@@ -509,8 +487,7 @@ static void test_flipped_bytes(void **state) {
   free(bytes);
 }
 
-static void test_feature_limit(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_feature_limit) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
@@ -518,31 +495,6 @@ static void test_feature_limit(void **state) {
   const hs_file_options options = {.struct_size = sizeof options, .max_features = COLMAP_FIXTURE_FEATURES - 1};
   assert_int_equal(hs_load_features(f->path, &read, &options), HS_ERR_LIMIT);
   assert_null(read.keypoints);
-}
-
-int main(void) {
-#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(test_keypoint_columns),
-      TEST(test_read_back),
-      TEST(test_lists_without_descriptors_or_features),
-      TEST(test_float_descriptors_and_layout),
-      TEST(test_cameras),
-      TEST(test_camera_of_a_larger_rig),
-      TEST(test_cameras_of_rigs),
-      TEST(test_changing_cameras),
-      TEST(test_choices_that_are_gone),
-      TEST(test_cameras_that_do_not_fit),
-      TEST(test_listing_images),
-      TEST(test_image_that_is_there),
-      TEST(test_replacing_features),
-      TEST(test_as_a_feature_file),
-      TEST(test_fewer_columns),
-      TEST(test_damaged_content),
-      TEST(test_flipped_bytes),
-      TEST(test_feature_limit),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

@@ -1,23 +1,19 @@
 /*
  * A COLMAP database as a file: tables of every version, names and options; refused files stay unchanged.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/formats/colmap/colmap_records.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_file.h"
 #include "tests/support/colmap_tables.h"
 #include "tests/support/scratch_folder.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
-static void test_new_database(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_new_database) {
   colmap_file_add(f, "a.png");
   assert_int_equal(scratch_folder_count(&f->folder), 1);
   assert_int_equal(colmap_tables_ask(f->path, "PRAGMA user_version"), 3800);
@@ -33,8 +29,7 @@ static void test_new_database(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
 }
 
-static void test_every_version(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_every_version) {
   for (int version = 0; version < COLMAP_VERSIONS; version++) {
     colmap_tables_make(f->path, (colmap_version)version);
     colmap_file_add(f, "a.png");
@@ -65,8 +60,7 @@ static void test_every_version(void **state) {
 
 /* Images of an older COLMAP have no frames when a newer version has extended the tables. COLMAP adds frames on loading
  * only if no image has one. */
-static void test_migrated_database_gets_no_frames(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_migrated_database_gets_no_frames) {
   colmap_tables_make(f->path, COLMAP_4_2);
   colmap_tables_run(f->path, "INSERT INTO cameras VALUES(7, 2, 640, 480, zeroblob(32), 0);"
                              "INSERT INTO images(image_id, name, camera_id) VALUES(5, 'old.png', 7)");
@@ -76,8 +70,7 @@ static void test_migrated_database_gets_no_frames(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM rigs"), 0);
 }
 
-static void test_unknown_columns(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_unknown_columns) {
   colmap_tables_make(f->path, COLMAP_4_2);
   colmap_tables_run(f->path, "ALTER TABLE keypoints ADD COLUMN colour INTEGER;"
                              "ALTER TABLE images ADD COLUMN kind INTEGER NOT NULL DEFAULT 3; CREATE TABLE notes(text)");
@@ -88,8 +81,7 @@ static void test_unknown_columns(void **state) {
   colmap_file_refuses(f, 0, HS_ERR_UNSUPPORTED, "needed");
 }
 
-static void test_missing_parts(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_missing_parts) {
   static const char *const losses[][2] = {
       {"DROP TABLE matches", "matches"},
       {"ALTER TABLE keypoints DROP COLUMN data", "data"},
@@ -110,8 +102,7 @@ static void test_missing_parts(void **state) {
   }
 }
 
-static void test_other_files(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_other_files) {
   colmap_tables_run(f->path, "CREATE TABLE songs(title TEXT); INSERT INTO songs VALUES('one')");
   colmap_file_refuses(f, 0, HS_ERR_UNSUPPORTED, "cameras");
   colmap_file_refuses(f, 1, HS_ERR_UNSUPPORTED, "cameras");
@@ -134,8 +125,7 @@ static void test_other_files(void **state) {
   colmap_file_refuses(f, 0, HS_ERR_IO, "regular file");
 }
 
-static void test_empty_file_becomes_a_database(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_empty_file_becomes_a_database) {
   colmap_tables_run(f->path, "");
   scratch_write_file(f->path, "", 0);
   colmap_file_refuses(f, 1, HS_ERR_UNSUPPORTED, "empty");
@@ -143,8 +133,7 @@ static void test_empty_file_becomes_a_database(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 1);
 }
 
-static void test_impossible_places(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_impossible_places) {
   scratch_folder_path(&f->folder, "absent/database.db", f->path);
   colmap_file_refuses(f, 0, HS_ERR_IO, "open");
   scratch_folder_path(&f->folder, "database.db", f->path);
@@ -160,8 +149,7 @@ static void test_impossible_places(void **state) {
 }
 
 /* Names with a special meaning to SQLite are plain file names here. */
-static void test_plain_names(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_plain_names) {
   char folder[SCRATCH_PATH_BYTES];
   assert_non_null(getcwd(folder, sizeof folder));
   colmap_tables_run(f->path, "");
@@ -180,8 +168,7 @@ static void test_plain_names(void **state) {
 }
 
 /* Option structs of an earlier and a later header. */
-static void test_options_of_other_headers(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_options_of_other_headers) {
   hs_colmap_database *database = NULL;
   struct {
     hs_colmap_options options;
@@ -205,8 +192,7 @@ static void test_options_of_other_headers(void **state) {
   assert_null(database);
 }
 
-static void test_arguments(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_arguments) {
   hs_colmap_database *database = NULL;
   hs_colmap_options options = colmap_file_options(f);
   assert_int_equal(hs_colmap_open(NULL, f->path, &options), HS_ERR_ARGUMENT);
@@ -241,42 +227,23 @@ static void test_arguments(void **state) {
   assert_int_equal(scratch_folder_count(&f->folder), 0);
 }
 
-int main(void) {
-#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_file_set_up, colmap_file_tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(test_new_database),
-      TEST(test_every_version),
-      TEST(test_migrated_database_gets_no_frames),
-      TEST(test_unknown_columns),
-      TEST(test_missing_parts),
-      TEST(test_other_files),
-      TEST(test_empty_file_becomes_a_database),
-      TEST(test_impossible_places),
-      TEST(test_plain_names),
-      TEST(test_options_of_other_headers),
-      TEST(test_arguments),
-  };
+static int run_both(const char *program) {
   colmap_file_open_by(hs_colmap_open);
-  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  const int failed = test_run(program, 0);
   colmap_file_open_by(colmap_open_behind);
-  return failed + cmocka_run_group_tests(tests, NULL, NULL);
+  return failed + test_run(program, 0);
 }
+
+TEST_AT_START(open_both_ways) { test_main = run_both; }
 
 #else
 
-static void test_without_sqlite(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_without_sqlite) {
   hs_colmap_database *database = NULL;
   hs_colmap_options options = colmap_file_options(f);
   assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_UNSUPPORTED);
   assert_non_null(strstr(f->message, "SQLite"));
   assert_int_equal(scratch_folder_count(&f->folder), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_without_sqlite, colmap_file_set_up, colmap_file_tear_down)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #endif

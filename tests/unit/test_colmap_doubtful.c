@@ -2,17 +2,11 @@
  * Doubtful pairs set aside in a COLMAP database: restored byte for byte, deleted with their features, and copied
  * unchanged.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -112,8 +106,7 @@ static void check_left(const colmap_fixture *f, int64_t pair_id, bool has_matric
                    1);
 }
 
-static void test_there_and_back(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_there_and_back) {
   fill(f);
   const uint64_t before = digest_of(f->path, "two_view_geometries"), matches = digest_of(f->path, "matches");
   assert_int_equal(take_back(f), 0);
@@ -135,8 +128,7 @@ static void test_there_and_back(void **state) {
 }
 
 /* The columns of every version, also those that this library does not write, and a pair without matches. */
-static void test_every_version(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_every_version) {
   for (int version = 0; version <= COLMAP_VERSIONS; version++) {
     char name[16];
     snprintf(name, sizeof name, "%d.db", version);
@@ -171,7 +163,7 @@ static void test_every_version(void **state) {
 /* ------------------------------------------------------------------ writes while pairs are set aside */
 
 /* Another program's new entry stays, and the entry set aside is deleted. */
-static void test_entries_of_others(void **state) {
+TEST_ON_DATABASE(test_entries_of_others) {
   static const char *const writings[] = {
       "UPDATE two_view_geometries SET config = 3, rows = 1, data = x'0100000002000000' WHERE pair_id = 2147483649",
       "UPDATE two_view_geometries SET config = 0 WHERE pair_id = 2147483649",
@@ -179,7 +171,6 @@ static void test_entries_of_others(void **state) {
       "UPDATE matches SET rows = 2, data = substr(data, 1, 16) WHERE pair_id = 2147483649",
       "DELETE FROM matches WHERE pair_id = 2147483649",
   };
-  colmap_fixture *f = *state;
   fill(f);
   for (size_t i = 0; i < sizeof writings / sizeof writings[0]; i++) {
     set_aside(f, PAIR(1, 2));
@@ -196,8 +187,7 @@ static void test_entries_of_others(void **state) {
 }
 
 /* Adding the same geometry restores the entry set aside; a different one replaces it or is refused, as for any pair. */
-static void test_adding_again(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_adding_again) {
   hs_colmap_database *database;
   fill(f);
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET config = 3");
@@ -230,8 +220,7 @@ static void test_adding_again(void **state) {
 }
 
 /* An image that gets other features loses its pairs and their entries set aside; other pairs stay. */
-static void test_other_features(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_other_features) {
   fill(f);
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   for (uint32_t i = 1; i <= IMAGES; i++)
@@ -252,8 +241,7 @@ static void test_other_features(void **state) {
 }
 
 /* An uncommitted move leaves nothing, and two handles see the same. */
-static void test_transactions(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_transactions) {
   size_t count;
   fill(f);
   const uint64_t before = digest_of(f->path, "two_view_geometries");
@@ -308,8 +296,7 @@ static void check_next(hs_colmap_database *database, int64_t after, int64_t expe
 }
 
 /* The first pass of a guided pair counts, as long as the number of inliers equals the number after the second pass. */
-static void test_first_passes(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_first_passes) {
   fill(f);
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   check_next(database, -1, PAIR(1, 2), 3, 2);
@@ -343,7 +330,7 @@ static void test_first_passes(void **state) {
 }
 
 /* Corrupt entries of impossible pairs are skipped one by one, and none is read. */
-static void test_damaged_entries(void **state) {
+TEST_ON_DATABASE(test_damaged_entries) {
   static const char *const damages[] = {
       "rows = 3",
       "rows = 9223372036854775807",
@@ -360,7 +347,6 @@ static void test_damaged_entries(void **state) {
       "pair_id = 2 * 2147483647 + 1",     /* a pair has its smaller number first */
       "pair_id = 2147483646 * 2147483647" /* 2147483646 and 0 */
   };
-  colmap_fixture *f = *state;
   fill(f);
   colmap_tables_run(f->path, "CREATE TABLE kept AS SELECT * FROM two_view_geometries");
   for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
@@ -408,8 +394,7 @@ static void test_damaged_entries(void **state) {
   }
 }
 
-static void test_held_keypoints(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_held_keypoints) {
   size_t count;
   fill(f);
   colmap_tables_run(
@@ -444,8 +429,7 @@ static void copy(const colmap_fixture *f, const char *other, hs_status status) {
 
 /* A geometry set aside is copied unchanged, with the first pass of a guided pair. Copying twice gives the same result.
  * A target that has set the same geometry aside receives it. */
-static void test_copies(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_copies) {
   char other[SCRATCH_PATH_BYTES];
   scratch_folder_path(&f->folder, "other.db", other);
   colmap_tables_make(other, COLMAP_4_2);
@@ -480,7 +464,7 @@ static void test_copies(void **state) {
 }
 
 /* A table with our name and another program's columns: the database is refused as unknown and stays unchanged. */
-static void test_foreign_tables(void **state) {
+TEST_ON_DATABASE(test_foreign_tables) {
   static const char *const tables[] = {
       "CREATE TABLE hartsift_doubtful_pairs(pair_id INTEGER PRIMARY KEY NOT NULL, reason TEXT)",
       "CREATE TABLE hartsift_doubtful_pairs(pair_id TEXT, reason, matches, on_tracks, supported, rows, cols, data, config,"
@@ -488,23 +472,12 @@ static void test_foreign_tables(void **state) {
       "CREATE TABLE hartsift_guided(pair_id INTEGER PRIMARY KEY NOT NULL, rows, matches)",
       "CREATE TABLE hartsift_guided(pair_id INTEGER PRIMARY KEY NOT NULL, rows, matches, inliers, more NOT NULL)",
   };
-  colmap_fixture *f = *state;
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
     hs_colmap_database *database;
     colmap_tables_run(f->path, tables[i]);
     assert_int_equal(hs_colmap_open(&database, f->path, NULL), HS_ERR_UNSUPPORTED);
     colmap_tables_run(f->path, "DROP TABLE IF EXISTS hartsift_doubtful_pairs; DROP TABLE IF EXISTS hartsift_guided");
   }
-}
-
-int main(void) {
-#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(test_there_and_back), TEST(test_every_version), TEST(test_entries_of_others), TEST(test_adding_again),
-      TEST(test_other_features), TEST(test_transactions),  TEST(test_first_passes),      TEST(test_damaged_entries),
-      TEST(test_held_keypoints), TEST(test_copies),        TEST(test_foreign_tables),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

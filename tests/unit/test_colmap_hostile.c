@@ -2,13 +2,7 @@
  * Malicious databases: triggers, views and claims are not trusted, and a damaged row is detected even if its bytes are
  * right.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
-
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -17,13 +11,11 @@
 #  include "tests/support/colmap_fixture.h"
 #  include "tests/support/colmap_tables.h"
 
-/* A fixture's database with one image. */
-static colmap_fixture *begin(void **state) {
-  colmap_fixture *f = *state;
+/* Adds an image to the database. */
+static void begin(const colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
   colmap_fixture_finish(database);
-  return f;
 }
 
 /* Adding an image fails with a message that contains this word, and nothing of it is stored. */
@@ -37,8 +29,8 @@ static void assert_refuses_to_add(const colmap_fixture *f, const char *word) {
 }
 
 /* A trigger must not use anything outside the database, here a table of the open files. */
-static void test_schema_is_not_trusted(void **state) {
-  const colmap_fixture *f = begin(state);
+TEST_ON_DATABASE(test_schema_is_not_trusted) {
+  begin(f);
   colmap_tables_run(f->path, "CREATE TABLE leak (file TEXT);"
                              "CREATE TRIGGER t AFTER INSERT ON images BEGIN"
                              " INSERT INTO leak SELECT file FROM pragma_database_list; END");
@@ -47,8 +39,8 @@ static void test_schema_is_not_trusted(void **state) {
 }
 
 /* A trigger must not write into an index, whose content SQLite does not verify. */
-static void test_inner_tables_are_not_written(void **state) {
-  const colmap_fixture *f = begin(state);
+TEST_ON_DATABASE(test_inner_tables_are_not_written) {
+  begin(f);
   sqlite3 *sqlite = NULL;
   assert_int_equal(sqlite3_open(f->path, &sqlite), SQLITE_OK);
   const int made = sqlite3_exec(sqlite, "CREATE VIRTUAL TABLE words USING fts5(word)", NULL, NULL, NULL);
@@ -61,10 +53,10 @@ static void test_inner_tables_are_not_written(void **state) {
 }
 
 /* The right bytes with a wrong number of columns are no features: adding them again replaces them or is refused. */
-static void test_wrong_number_of_columns(void **state) {
+TEST_ON_DATABASE(test_wrong_number_of_columns) {
   static const char *const tables[] = {"keypoints", "descriptors"};
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-    const colmap_fixture *f = i == 0 ? begin(state) : *state;
+    if (i == 0) begin(f);
     char sql[64];
     hs_features again = {0};
     snprintf(sql, sizeof sql, "UPDATE %s SET cols = cols - 2", tables[i]);
@@ -82,8 +74,8 @@ static void test_wrong_number_of_columns(void **state) {
 }
 
 /* Rows of a damaged page that are not in the order of their numbers do not make reading loop forever. */
-static void test_numbers_out_of_order(void **state) {
-  const colmap_fixture *f = begin(state);
+TEST_ON_DATABASE(test_numbers_out_of_order) {
+  begin(f);
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_image image;
   size_t size = 0, changed = 0;
@@ -108,17 +100,6 @@ static void test_numbers_out_of_order(void **state) {
   assert_int_equal(image.found, 0);
   assert_non_null(strstr(hs_colmap_last_error(database), "image 3 stands behind image 9"));
   hs_colmap_close(database);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_schema_is_not_trusted, colmap_fixture_set_up, colmap_fixture_tear_down),
-      cmocka_unit_test_setup_teardown(test_inner_tables_are_not_written, colmap_fixture_set_up,
-                                      colmap_fixture_tear_down),
-      cmocka_unit_test_setup_teardown(test_wrong_number_of_columns, colmap_fixture_set_up, colmap_fixture_tear_down),
-      cmocka_unit_test_setup_teardown(test_numbers_out_of_order, colmap_fixture_set_up, colmap_fixture_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

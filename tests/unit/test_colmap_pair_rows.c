@@ -3,18 +3,13 @@
  * under other image numbers.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/base/memory.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -57,7 +52,7 @@ static void check_dropped(const colmap_fixture *f) {
 
 /* An image that gets features loses its entries, however its former features were deleted, and even if the new features
  * are equal. */
-static void test_cleared_features(void **state) {
+TEST_ON_DATABASE(test_cleared_features) {
   static const char *const clearings[] = {
       "DELETE FROM keypoints WHERE image_id = 2; DELETE FROM descriptors WHERE image_id = 2",
       "DELETE FROM keypoints WHERE image_id = 2; DELETE FROM descriptors WHERE image_id = 2;"
@@ -66,7 +61,6 @@ static void test_cleared_features(void **state) {
       " DELETE FROM two_view_geometries WHERE pair_id = 2147483649; INSERT INTO two_view_geometries"
       "(pair_id, rows, cols, data, config) VALUES(2147483649, 0, 2, NULL, 1)",
   };
-  colmap_fixture *f = *state;
   for (size_t i = 0; i < sizeof clearings / sizeof clearings[0]; i++) {
     colmap_tables_run(f->path,
                       "DELETE FROM images; DELETE FROM keypoints; DELETE FROM descriptors; DELETE FROM matches;"
@@ -84,8 +78,7 @@ static void test_cleared_features(void **state) {
 }
 
 /* A reused image number: the former image was removed, with or without its features, and the sequence reset. */
-static void test_numbers_that_come_back(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_numbers_that_come_back) {
   fill(f);
   colmap_tables_run(f->path, "DELETE FROM images WHERE image_id > 1; DELETE FROM frame_data; DELETE FROM frames;"
                              " DELETE FROM sqlite_sequence WHERE name = 'images'");
@@ -102,8 +95,7 @@ static void test_numbers_that_come_back(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM keypoints"), 4);
 }
 
-static void test_looking_at_pairs(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_looking_at_pairs) {
   colmap_pair_state found;
   fill(f);
   colmap_tables_run(f->path, "DELETE FROM two_view_geometries WHERE pair_id = 2147483650;" /* images 1 and 3 */
@@ -189,8 +181,7 @@ static void set_columns(const char *path) {
   colmap_tables_run(path, "UPDATE two_view_geometries SET config = 7, E = F");
 }
 
-static void test_copying_in_either_order(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_copying_in_either_order) {
   char other[SCRATCH_PATH_BYTES];
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0), *source;
   colmap_fixture_add(database, "1.png", &f->features, 1);
@@ -225,11 +216,10 @@ static void test_copying_in_either_order(void **state) {
 
 /* Entries with indices beyond the features and entries that are no list are not copied; a different entry is
  * refused. */
-static void test_what_is_not_copied(void **state) {
+TEST_ON_DATABASE(test_what_is_not_copied) {
   static const char *const damages[] = {"UPDATE matches SET data = substr(data, 1, 12)", "UPDATE matches SET rows = 3",
                                         "UPDATE two_view_geometries SET rows = -1",
                                         "UPDATE matches SET data = X'040000003C0000000400000007000000'"};
-  colmap_fixture *f = *state;
   const uint32_t numbers[2] = {1, 2};
   char other[SCRATCH_PATH_BYTES];
   hs_colmap_database *database, *source;
@@ -259,8 +249,7 @@ static void test_what_is_not_copied(void **state) {
   hs_colmap_close(database);
 }
 
-static void test_frames(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_frames) {
   colmap_frame frame;
   fill(f);
   colmap_tables_run(f->path,
@@ -274,15 +263,6 @@ static void test_frames(void **state) {
   assert_int_equal(colmap_read_frame(database, 3, &frame), HS_OK);
   assert_true(frame.frame_id == -1 && !frame.is_of_rig);
   hs_colmap_close(database);
-}
-
-int main(void) {
-#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(test_cleared_features),        TEST(test_numbers_that_come_back), TEST(test_looking_at_pairs),
-      TEST(test_copying_in_either_order), TEST(test_what_is_not_copied),     TEST(test_frames),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

@@ -2,17 +2,11 @@
  * Pairs of images in COLMAP's database: matches, their order, and verified geometry.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -21,8 +15,7 @@ static void two_images(hs_colmap_database *database, const colmap_fixture *f) {
   colmap_fixture_add(database, "2.png", &f->others, 2);
 }
 
-static void test_matches_and_their_order(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_matches_and_their_order) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   two_images(database, f);
   const struct {
@@ -102,8 +95,7 @@ static void check_geometry(const colmap_fixture *f, bool exchanged, const hs_geo
   assert_true(fabs(mapped_there[1] - (exchanged ? p_there : target)[1]) <= 1e-9);
 }
 
-static void test_geometry(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_geometry) {
   const hs_geometry fundamental = {.model = HS_FUNDAMENTAL,
                                    .found = 1,
                                    .inlier_count = 10,
@@ -170,8 +162,7 @@ static void move(const double q[4], const double t[3], const double in[3], doubl
 }
 
 /* Turns by 90 and 180 degrees, where a component of the quaternion is the largest; in both orders of the images. */
-static void test_poses(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_poses) {
   const hs_geometry essential = {
       .model = HS_ESSENTIAL, .found = 1, .inlier_count = 10, .matrix = {0, 1, 2, 3, 4, 5, 6, 7, 8}};
   const hs_pose poses[] = {
@@ -206,8 +197,7 @@ static void test_poses(void **state) {
 }
 
 /* A watermark is stored as such whatever geometry explains it, and keeps its inliers. */
-static void test_watermark(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_watermark) {
   const hs_geometry homography = {
       .model = HS_HOMOGRAPHY, .found = 1, .inlier_count = 2, .matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
   const uint32_t pairs[2][2] = {{0, 1}, {2, 3}};
@@ -221,8 +211,7 @@ static void test_watermark(void **state) {
 }
 
 /* The same inliers under another model are another geometry. */
-static void test_other_geometry(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_other_geometry) {
   const hs_geometry fundamental = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
   const hs_geometry homography = {.model = HS_HOMOGRAPHY, .found = 1, .matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
   const uint32_t pairs[2][2] = {{0, 1}, {2, 3}};
@@ -242,8 +231,7 @@ static void test_other_geometry(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT config FROM two_view_geometries"), 6);
 }
 
-static void test_wrong_matches(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_wrong_matches) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   two_images(database, f);
   const uint32_t pairs[1][2] = {{0, 1}};
@@ -281,13 +269,12 @@ static void test_wrong_matches(void **state) {
 }
 
 /* Entries with a negative number of rows, as in a damaged file; -1 must not count as "no entry". */
-static void test_damaged_counts(void **state) {
+TEST_ON_DATABASE(test_damaged_counts) {
   static const char *const damages[] = {"UPDATE matches SET rows = -1", "UPDATE two_view_geometries SET rows = -2"};
   const uint32_t pair[1][2] = {{4, 5}};
   const uint8_t inliers[1] = {1};
   const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
   const hs_colmap_matches matches = {.pairs = pair, .count = 1, .fundamental = &geometry, .inliers = inliers};
-  colmap_fixture *f = *state;
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   two_images(database, f);
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_OK);
@@ -303,15 +290,6 @@ static void test_damaged_counts(void **state) {
     hs_colmap_close(database);
     colmap_tables_run(f->path, "UPDATE matches SET rows = 1");
   }
-}
-
-int main(void) {
-#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(test_matches_and_their_order), TEST(test_geometry), TEST(test_other_geometry), TEST(test_wrong_matches),
-      TEST(test_damaged_counts),          TEST(test_poses),    TEST(test_watermark),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

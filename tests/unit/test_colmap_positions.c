@@ -2,19 +2,14 @@
  * Positions of images in the tables of every version of COLMAP, and camera models.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
 
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/skip.h"
 
-static void test_camera_models(void **state) {
-  (void)state;
+TEST(test_camera_models) {
   static const struct {
     const char *name;
     int32_t model, parameters, focal_lengths;
@@ -74,8 +69,7 @@ static void check_positions(const colmap_fixture *f) {
   hs_colmap_close(database);
 }
 
-static void test_new_database(void **state) {
-  const colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_new_database) {
   assert_int_equal(unlink(f->path), 0);
   check_positions(f);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM pose_priors WHERE image_id = 2"), 1);
@@ -84,8 +78,7 @@ static void test_new_database(void **state) {
                    2);
 }
 
-static void test_every_version(void **state) {
-  const colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_every_version) {
   static const uint8_t unknown[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
   for (int version = 0; version < COLMAP_VERSIONS; version++) {
     assert_int_equal(unlink(f->path), 0);
@@ -107,8 +100,7 @@ static void test_every_version(void **state) {
 }
 
 /* Rows that COLMAP wrote for an image stay, except for the position. */
-static void test_rows_of_colmap(void **state) {
-  const colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_rows_of_colmap) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
   colmap_fixture_finish(database);
@@ -124,8 +116,7 @@ static void test_rows_of_colmap(void **state) {
 }
 
 /* Impossible positions count as missing, whatever their source. */
-static void test_damaged_positions(void **state) {
-  const colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_damaged_positions) {
   static const char *const damages[] = {
       "UPDATE pose_priors SET position = zeroblob(23)",
       "UPDATE pose_priors SET position = x'000000000000f87f' || zeroblob(16)",
@@ -144,8 +135,7 @@ static void test_damaged_positions(void **state) {
   }
 }
 
-static void test_refused(void **state) {
-  const colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_refused) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
   hs_colmap_position wrong[] = {somewhere, somewhere, somewhere, somewhere, somewhere};
@@ -172,8 +162,7 @@ static void test_refused(void **state) {
   hs_colmap_close(database);
 }
 
-static void test_cameras_of_images(void **state) {
-  const colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_cameras_of_images) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_camera camera;
   assert_int_equal(hs_colmap_camera_init_model(&camera, 17, 640, 480, 0.0), HS_OK);
@@ -187,30 +176,8 @@ static void test_cameras_of_images(void **state) {
   hs_colmap_close(database);
 }
 
-int main(void) {
-#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_camera_models),
-      TEST(test_new_database),
-      TEST(test_every_version),
-      TEST(test_rows_of_colmap),
-      TEST(test_damaged_positions),
-      TEST(test_refused),
-      TEST(test_cameras_of_images),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
 #else
 
-static void test_without_sqlite(void **state) {
-  (void)state;
-  skip_because("built without SQLite");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_camera_models), cmocka_unit_test(test_without_sqlite)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(test_without_sqlite) { skip_because("built without SQLite"); }
 
 #endif

@@ -4,10 +4,6 @@
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,18 +11,15 @@
 #include "tests/support/test.h"
 
 #include "pipeline/formats/colmap/colmap_records.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_file.h"
 #include "tests/support/colmap_tables.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
-static void test_close_without_commit(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_close_without_commit) {
   colmap_tables_run(f->path, "");
   (void)unlink(f->path);
   hs_colmap_database *database = colmap_file_open(f);
@@ -48,8 +41,7 @@ static void test_close_without_commit(void **state) {
 }
 
 /* A link to a missing file stays a link, and no file remains. */
-static void test_close_behind_a_link(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_close_behind_a_link) {
   char link[SCRATCH_PATH_BYTES];
   hs_colmap_database *database = NULL;
   const hs_colmap_options options = colmap_file_options(f);
@@ -70,8 +62,7 @@ static void copy_file(const char *from, const char *to) {
 
 /* State after a process is killed before its first commit, when SQLite has written some pages already; found through a
  * link. */
-static void test_killed_writer(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_killed_writer) {
   char journal[SCRATCH_PATH_BYTES], copy[SCRATCH_PATH_BYTES], copied_journal[SCRATCH_PATH_BYTES];
   char link[SCRATCH_PATH_BYTES];
   scratch_folder_path(&f->folder, "database.db-journal", journal);
@@ -104,8 +95,7 @@ static void test_killed_writer(void **state) {
 }
 
 /* A failing call rolls back only its own changes. */
-static void test_failing_call(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_failing_call) {
   colmap_tables_make(f->path, COLMAP_4_2);
   hs_colmap_database *database = colmap_file_open(f);
   assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
@@ -126,8 +116,7 @@ static void test_failing_call(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM matches"), 0);
 }
 
-static void test_commit_in_between(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_commit_in_between) {
   colmap_tables_make(f->path, COLMAP_3_8);
   hs_colmap_database *database = colmap_file_open(f);
   assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
@@ -145,8 +134,7 @@ static void test_commit_in_between(void **state) {
 
 /* Another program changed the tables to an unknown schema between two transactions: every call is refused, and the
  * database is not left locked. */
-static void test_refused_in_between(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_refused_in_between) {
   colmap_tables_make(f->path, COLMAP_3_8);
   hs_colmap_database *database = colmap_file_open(f);
   assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
@@ -163,8 +151,7 @@ static void test_refused_in_between(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 2);
 }
 
-static void test_two_writers(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_two_writers) {
   colmap_file_add(f, "a.png");
   hs_colmap_database *database = colmap_file_open(f);
   colmap_file_refuses(f, 0, HS_ERR_IO, "locked");
@@ -188,8 +175,7 @@ static bool is_locked_for_others(const char *path) {
 
 /* Opening and closing a second handle in the same process keeps the first one's locks. Closing any other descriptor of
  * the file would release them. */
-static void test_locks_of_one_process(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_locks_of_one_process) {
   colmap_file_add(f, "a.png");
   assert_false(is_locked_for_others(f->path));
   hs_colmap_database *database = colmap_file_open(f), *reader = NULL;
@@ -203,8 +189,7 @@ static void test_locks_of_one_process(void **state) {
   assert_false(is_locked_for_others(f->path));
 }
 
-static void test_read_only(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_read_only) {
   colmap_file_add(f, "a.png");
   hs_colmap_database *database = NULL;
   hs_colmap_options options = colmap_file_options(f);
@@ -220,8 +205,7 @@ static void test_read_only(void **state) {
 }
 
 /* A full disk, simulated with the limits that a process can set. */
-static void test_full_disk(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_full_disk) {
   colmap_file_add(f, "a.png");
   size_t before_size, after_size;
   unsigned char *before = scratch_read_file(f->path, &before_size);
@@ -276,8 +260,7 @@ static void write_large_rows(const colmap_file *f, hs_colmap_database *database,
 }
 
 /* The file is byte for byte the file that SQLite alone writes. */
-static void test_large_rows(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_large_rows) {
   char plain[SCRATCH_PATH_BYTES];
   size_t size = 0, plain_size = 0;
   hs_features many = {0};
@@ -318,8 +301,7 @@ static hs_status round_trip(colmap_file *f, const hs_allocator *allocator) {
   return status;
 }
 
-static void test_failing_allocations(void **state) {
-  colmap_file *f = *state;
+TEST_ON_FILE(test_failing_allocations) {
   colmap_tables_make(f->path, COLMAP_4_2);
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -333,27 +315,15 @@ static void test_failing_allocations(void **state) {
     assert_int_equal(counter.alive, 0);
   }
 }
-int main(void) {
-#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_file_set_up, colmap_file_tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(test_close_without_commit),
-      TEST(test_close_behind_a_link),
-      TEST(test_killed_writer),
-      TEST(test_failing_call),
-      TEST(test_commit_in_between),
-      TEST(test_refused_in_between),
-      TEST(test_two_writers),
-      TEST(test_locks_of_one_process),
-      TEST(test_read_only),
-      TEST(test_full_disk),
-      TEST(test_large_rows),
-      TEST(test_failing_allocations),
-  };
+
+static int run_both(const char *program) {
   colmap_file_open_by(hs_colmap_open);
-  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  const int failed = test_run(program, 0);
   colmap_file_open_by(colmap_open_behind);
-  return failed + cmocka_run_group_tests(tests, NULL, NULL);
+  return failed + test_run(program, 0);
 }
+
+TEST_AT_START(open_both_ways) { test_main = run_both; }
 
 #else
 

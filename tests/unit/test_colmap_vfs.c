@@ -8,7 +8,6 @@
 #include "tests/support/test.h"
 
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -37,10 +36,10 @@ static sqlite3 *open_database(const char *path, const char *layer) {
 }
 
 /* A checkpoint that a reader keeps from the end of the log, while the file cannot grow: the log's content must stay. */
-static void test_full_disk_in_a_checkpoint(void **state) {
+TEST_IN_FOLDER(test_full_disk_in_a_checkpoint) {
   char path[SCRATCH_PATH_BYTES];
   struct stat info;
-  scratch_folder_path(*state, "database.db", path);
+  scratch_folder_path(folder, "database.db", path);
   sqlite3 *writer = open_database(path, colmap_vfs_name()), *reader = open_database(path, NULL);
   run(writer, "CREATE TABLE t (b BLOB); INSERT INTO t VALUES (zeroblob(1000000))");
   assert_true(colmap_vfs_cpu_s(writer) > 0);
@@ -70,15 +69,6 @@ static void test_full_disk_in_a_checkpoint(void **state) {
 
 #else
 
-static void test_full_disk_in_a_checkpoint(void **state) {
-  (void)state;
-  skip_because("built without SQLite");
-}
+TEST_IN_FOLDER(test_full_disk_in_a_checkpoint) { skip_because("built without SQLite"); }
 
 #endif
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_full_disk_in_a_checkpoint, scratch_folder_set_up, scratch_folder_tear_down)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -1,8 +1,6 @@
 /*
  * The digest of features and files: follows its definition, covers every field, independent of the pieces.
  */
-#include <stdlib.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/content_digest.h"
@@ -22,8 +20,7 @@ static uint64_t plain_fnv(const unsigned char *bytes, size_t size, size_t step) 
 }
 
 /* Equal to the definition, however the data is divided. */
-static void test_digest_of_bytes(void **state) {
-  (void)state;
+TEST(test_digest_of_bytes) {
   /* A published vector of FNV-1a. */
   assert_true(plain_fnv((const unsigned char *)"foobar", 6, 1) == UINT64_C(0x85944171f73967e8));
   unsigned char bytes[300];
@@ -46,8 +43,7 @@ static void test_digest_of_bytes(void **state) {
   }
 }
 
-static void test_digest_sees_every_field(void **state) {
-  (void)state;
+TEST(test_digest_sees_every_field) {
   hs_keypoint keypoint = {1, 2, 3, 0.5F, 0.25F, -1, 2};
   uint8_t bytes[HS_DESCRIPTOR_LENGTH] = {7};
   float floats[HS_DESCRIPTOR_LENGTH] = {0.5F};
@@ -77,8 +73,7 @@ static void test_digest_sees_every_field(void **state) {
   assert_true(digest_features(&features) != digest);
 }
 
-static void test_digest_of_files(void **state) {
-  (void)state;
+TEST(test_digest_of_files) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   digest_state digest;
@@ -95,11 +90,4 @@ static void test_digest_of_files(void **state) {
   assert_int_equal(digest_add_file(&digest, folder.path), HS_ERR_IO);
   scratch_folder_remove(&folder);
   free(content);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_digest_of_bytes),
-                                     cmocka_unit_test(test_digest_sees_every_field),
-                                     cmocka_unit_test(test_digest_of_files)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,6 @@
  * Messages for a device that cannot be used: each reason that CUDA and the machine can give, with its remedy.
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -100,8 +97,7 @@ static int fill_cases(reason_case cases[CASES]) {
   return n;
 }
 
-static void test_sentences(void **state) {
-  (void)state;
+TEST(test_sentences) {
   reason_case cases[CASES];
   char texts[CASES][320];
   const int count = fill_cases(cases);
@@ -114,8 +110,7 @@ static void test_sentences(void **state) {
   }
 }
 
-static void test_nothing_amiss(void **state) {
-  (void)state;
+TEST(test_nothing_amiss) {
   char text[64] = "old";
   const device_answer a = sound();
   device_reason(&a, text, sizeof text);
@@ -123,8 +118,7 @@ static void test_nothing_amiss(void **state) {
   device_reason(&a, NULL, 0); /* no device is requested */
 }
 
-static void test_needed(void **state) {
-  (void)state;
+TEST(test_needed) {
   char text[320];
   device_answer a = sound();
   a.free_bytes = 5 << 20;
@@ -136,8 +130,7 @@ static void test_needed(void **state) {
 }
 
 /* The driver's control file with different permissions. Root may open any file, so the test drops its rights. */
-static void test_files(void **state) {
-  (void)state;
+TEST(test_files) {
   char path[] = "/tmp/hartsift_control_XXXXXX";
   const int file = mkstemp(path);
   assert_true(file >= 0);
@@ -151,14 +144,4 @@ static void test_files(void **state) {
   assert_int_equal(denied, DEVICE_FILES_DENIED);
   assert_int_equal(unlink(path), 0);
   assert_int_equal(device_files_of(path), DEVICE_FILES_ABSENT);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sentences),
-      cmocka_unit_test(test_nothing_amiss),
-      cmocka_unit_test(test_needed),
-      cmocka_unit_test(test_files),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
  * Anti-aliased circles and lines: which pixels they touch, with what coverage, and that nothing outside is touched.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -34,8 +32,7 @@ static double covered_area(const drawing *picture) {
 }
 
 /* A pixel is coloured where its distance is within the line's width, and not one pixel further out. */
-static void circle_has_its_radius_everywhere(void **state) {
-  (void)state;
+TEST(circle_has_its_radius_everywhere) {
   const double centres[] = {32.0, 32.4, 31.7};
   const double radii[] = {0.0, 0.4, 3.0, 10.3, 25.0};
   const double widths[] = {0.6, 1.0, 4.0};
@@ -58,8 +55,7 @@ static void circle_has_its_radius_everywhere(void **state) {
   }
 }
 
-static void circle_covers_its_line(void **state) {
-  (void)state;
+TEST(circle_covers_its_line) {
   drawing picture;
   make_black(&picture, SIDE, SIDE);
   drawing_circle(&picture, 32.3, 31.8, 20.0, white_pen);
@@ -67,8 +63,7 @@ static void circle_covers_its_line(void **state) {
   drawing_free(&picture);
 }
 
-static void line_is_where_it_should_be(void **state) {
-  (void)state;
+TEST(line_is_where_it_should_be) {
   drawing picture;
   make_black(&picture, SIDE, SIDE);
   drawing_line(&picture, 10.0, 20.0, 30.0, 20.0, white_pen);
@@ -84,8 +79,7 @@ static void line_is_where_it_should_be(void **state) {
 
 /* Lines of every direction cover their length and round ends (26 pixels), also with exchanged ends. Along a diagonal
  * the pixel centres are in rows 0.7 apart, where coverages computed from distances sum to up to 8 % more. */
-static void lines_cover_their_length(void **state) {
-  (void)state;
+TEST(lines_cover_their_length) {
   for (int degrees = 0; degrees < 360; degrees += 15) {
     const double angle = degrees * 3.14159265358979 / 180.0;
     const double x = 32.2 + 25.0 * cos(angle);
@@ -104,8 +98,7 @@ static void lines_cover_their_length(void **state) {
   }
 }
 
-static void colour_and_opacity_are_used(void **state) {
-  (void)state;
+TEST(colour_and_opacity_are_used) {
   const drawing_pen pen = {200, 100, 50, .opacity = 0.5, .width = 3.0};
   drawing picture;
   make_black(&picture, SIDE, SIDE);
@@ -118,8 +111,7 @@ static void colour_and_opacity_are_used(void **state) {
 }
 
 /* Shapes partly or wholly outside, absurdly large, or not finite; the sanitizers check the memory. */
-static void shapes_outside_are_cut(void **state) {
-  (void)state;
+TEST(shapes_outside_are_cut) {
   drawing picture;
   make_black(&picture, 7, 5);
   drawing_circle(&picture, -10.0, -10.0, 3.0, white_pen);
@@ -139,8 +131,7 @@ static void shapes_outside_are_cut(void **state) {
 }
 
 /* Every type and layout gives the same picture of one colour. */
-static void images_become_rgb(void **state) {
-  (void)state;
+TEST(images_become_rgb) {
   static const uint8_t rgb[] = {10, 20, 30}, bgr[] = {30, 20, 10}, rgba[] = {10, 20, 30, 99};
   static const uint8_t bgra[] = {30, 20, 10, 99};
   static const uint16_t rgb16[] = {10 * 257, 20 * 257 + 100, 30 * 257 - 100};
@@ -161,8 +152,7 @@ static void images_become_rgb(void **state) {
   }
 }
 
-static void gray_rows_keep_their_stride(void **state) {
-  (void)state;
+TEST(gray_rows_keep_their_stride) {
   static const uint8_t rows[] = {1, 2, 77, 77, 3, 4, 77, 77};
   static const uint8_t expected[] = {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4};
   const hs_image image = {.data = rows, .width = 2, .height = 2, .stride_bytes = 4, .type = HS_U8, .layout = HS_GRAY};
@@ -178,8 +168,7 @@ static void gray_rows_keep_their_stride(void **state) {
 }
 
 /* Each picture keeps its pixels; the rest is black. */
-static void pictures_side_by_side_keep_their_pixels(void **state) {
-  (void)state;
+TEST(pictures_side_by_side_keep_their_pixels) {
   const uint8_t left_pixels[6] = {1, 2, 3, 4, 5, 6}, right_pixels[2] = {7, 8};
   const hs_image left = {.data = left_pixels, .width = 3, .height = 2, .type = HS_U8};
   const hs_image right = {.data = right_pixels, .width = 2, .height = 1, .type = HS_U8};
@@ -206,19 +195,4 @@ static void pictures_side_by_side_keep_their_pixels(void **state) {
   drawing wide = {.width = INT32_MAX, .height = 1};
   assert_int_equal(drawing_side_by_side(&both, &wide, &wide, &shift), HS_ERR_LIMIT);
   assert_null(both.pixels);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(pictures_side_by_side_keep_their_pixels),
-      cmocka_unit_test(circle_has_its_radius_everywhere),
-      cmocka_unit_test(circle_covers_its_line),
-      cmocka_unit_test(line_is_where_it_should_be),
-      cmocka_unit_test(lines_cover_their_length),
-      cmocka_unit_test(colour_and_opacity_are_used),
-      cmocka_unit_test(shapes_outside_are_cut),
-      cmocka_unit_test(images_become_rgb),
-      cmocka_unit_test(gray_rows_keep_their_stride),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
  * every machine (a digest over a fixed set of arguments).
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "tests/support/test.h"
 
@@ -39,8 +38,7 @@ static uint32_t next_random(uint32_t *state) {
 
 /* Every mantissa in five binades. The exponent affects the error through the first guess only, which is the same except
  * for the sign of the exponent, so the binades differ little. */
-static void test_reciprocal(void **state) {
-  (void)state;
+TEST(test_reciprocal) {
   worst w = {0};
   const int exponents[] = {-100, -30, 0, 1, 99};
   for (size_t e = 0; e < 5; e++)
@@ -65,8 +63,7 @@ static void polar_errors(float gx, float gy, worst *length, worst *angle) {
 }
 
 /* One octant densely, and random arguments of every sign, octant and exponent. */
-static void test_polar(void **state) {
-  (void)state;
+TEST(test_polar) {
   worst length = {0}, angle = {0};
   uint32_t seed = 2463534242u;
   for (uint32_t m = 0; m < MANTISSAS; m += 5) { /* min/max in [1/2, 1), and below */
@@ -91,8 +88,7 @@ static void test_polar(void **state) {
   expect_within(&angle, 2.3e-6, "angle in turns");
 }
 
-static void test_polar_axes(void **state) {
-  (void)state;
+TEST(test_polar_axes) {
   const float g[][4] = {{0, 0, 0, 0},       {1, 0, 1, 0},     {0, 1, 1, 0.25f},    {-1, 0, 1, 0.5f},
                         {0, -1, 1, -0.25f}, {-0.0f, 0, 0, 0}, {0.0f, -0.0f, 0, 0}, {-2, -0.0f, 2, -0.5f}};
   for (size_t i = 0; i < sizeof g / sizeof g[0]; i++) {
@@ -104,8 +100,7 @@ static void test_polar_axes(void **state) {
 }
 
 /* In eighths of a turn the result equals eight times the angle in turns; in 36ths the error is as small. */
-static void test_polar_in_parts(void **state) {
-  (void)state;
+TEST(test_polar_in_parts) {
   uint32_t seed = 88172645u;
   for (int i = 0; i < 2000000; i++) {
     const float gx = (float)(int32_t)next_random(&seed) * 2.3283064e-10f,
@@ -120,8 +115,7 @@ static void test_polar_in_parts(void **state) {
   }
 }
 
-static void test_exp2(void **state) {
-  (void)state;
+TEST(test_exp2) {
   worst w = {0};
   for (int32_t i = -126 * 40000; i <= 127 * 40000; i++) {
     const float x = (float)i / 40000.0f;
@@ -137,8 +131,7 @@ static void test_exp2(void **state) {
   assert_true(hs_exp2(-1000.0f) == low && hs_exp2(-INFINITY) == low && hs_exp2(1000.0f) == high);
 }
 
-static void test_log2(void **state) {
-  (void)state;
+TEST(test_log2) {
   worst w = {0};
   for (int32_t e = -126; e <= 127; e++) {
     const uint32_t step = e >= -2 && e <= 1 ? 1 : 1021;
@@ -152,8 +145,7 @@ static void test_log2(void **state) {
   for (int32_t n = -126; n <= 127; n++) assert_true(hs_log2(hs_power_of_two(n)) == (float)n);
 }
 
-static void test_sincos(void **state) {
-  (void)state;
+TEST(test_sincos) {
   worst w = {0};
   for (int32_t i = 0; i <= 1 << 23; i += 1) {
     const float turn = (float)i / 8388608.0f;
@@ -172,8 +164,7 @@ static void test_sincos(void **state) {
   }
 }
 
-static void test_wrap(void **state) {
-  (void)state;
+TEST(test_wrap) {
   const float below = nextafterf(1.0f, 0.0f);
   assert_true(hs_wrap_turn(1.0f) == 0.0f && hs_wrap_turn(below) == below && hs_wrap_turn(-1.0e-20f) == 0.0f);
   assert_true(hs_wrap_turn(-0.25f) == 0.75f && hs_wrap_turn(1.25f) == 0.25f && hs_wrap_turn(0.0f) == 0.0f);
@@ -184,8 +175,7 @@ static void test_wrap(void **state) {
 }
 
 /* Against the C library: halves, signs, and values that round up to the next power of two. */
-static void test_roundings(void **state) {
-  (void)state;
+TEST(test_roundings) {
   for (int32_t i = -(1 << 21); i <= 1 << 21; i++) {
     const float v = (float)i / 8.0f;
     assert_int_equal(hs_round_half_even(v), lrintf(v));
@@ -206,8 +196,7 @@ static void test_roundings(void **state) {
 }
 
 /* Against the C library's long double functions. */
-static void test_tables(void **state) {
-  (void)state;
+TEST(test_tables) {
   double exp2_worst = 0.0, exp_worst = 0.0, log2_worst = 0.0;
   for (int32_t i = -400000; i <= 400000; i++) {
     const double x = (double)i / 401.0, y = (double)i / 600.0;
@@ -223,8 +212,7 @@ static void test_tables(void **state) {
     assert_true(table_exp2((double)n) == ldexp(1.0, n) && table_log2(ldexp(1.0, n)) == (double)n);
 }
 
-static void test_table_angles(void **state) {
-  (void)state;
+TEST(test_table_angles) {
   double sine_worst = 0.0, angle_worst = 0.0;
   for (int32_t i = -1000000; i <= 1000000; i++) {
     const double x = (double)i / 99991.0; /* three half turns in both directions */
@@ -278,18 +266,7 @@ static uint64_t digest_of_functions(void) {
 }
 
 /* A change of any of these functions changes features: HS_METHOD_VERSION must change together with this number. */
-static void test_digest(void **state) {
-  (void)state;
+TEST(test_digest) {
   const uint64_t digest = digest_of_functions();
   if (digest != UINT64_C(0x2356b57cb169cec8)) fail_msg("digest is 0x%016llx", (unsigned long long)digest);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reciprocal),     cmocka_unit_test(test_polar),        cmocka_unit_test(test_polar_axes),
-      cmocka_unit_test(test_polar_in_parts), cmocka_unit_test(test_exp2),         cmocka_unit_test(test_log2),
-      cmocka_unit_test(test_sincos),         cmocka_unit_test(test_wrap),         cmocka_unit_test(test_roundings),
-      cmocka_unit_test(test_tables),         cmocka_unit_test(test_table_angles), cmocka_unit_test(test_digest),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,6 @@
  * EXIF: orientation, focal length by COLMAP's rule, GPS position. No byte of the segment is trusted.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -12,7 +9,6 @@
 #include "pipeline/image_io/image_io.h"
 #include "tests/support/exif_maker.h"
 #include "tests/support/image_maker.h"
-#include "tests/support/skip.h"
 
 enum { WIDTH = 60, HEIGHT = 40, MUTANTS = 200000 };
 
@@ -63,8 +59,7 @@ static exif_tags parse_with(size_t which, exif_field field) {
   return parse('I', fields, FIELDS);
 }
 
-static void test_orientation(void **state) {
-  (void)state;
+TEST(test_orientation) {
   for (uint32_t value = 0; value < 12; value++) {
     const int expected = value >= 1 && value <= 8 ? (int)value : 1;
     for (int i = 0; i < 2; i++) {
@@ -77,8 +72,7 @@ static void test_orientation(void **state) {
   }
 }
 
-static void test_everything(void **state) {
-  (void)state;
+TEST(test_everything) {
   for (int i = 0; i < 2; i++) {
     const exif_tags tags = parse("MI"[i], everything, FIELDS);
     assert_int_equal(tags.orientation, 6);
@@ -101,8 +95,7 @@ static double focal_with(size_t which, exif_field field, int32_t width, int32_t 
 
 static void assert_near(double value, double expected) { assert_true(fabs(value - expected) <= 1e-9 * expected); }
 
-static void test_focal_length(void **state) {
-  (void)state;
+TEST(test_focal_length) {
   const exif_field none = {IN_EXIF, 0x9999, FIELD_SHORT, 1, {0}};
   const double diagonal = sqrt((double)(WIDTH * WIDTH + HEIGHT * HEIGHT));
   const exif_tags tags = parse('M', everything, FIELDS);
@@ -134,8 +127,7 @@ static void test_focal_length(void **state) {
   assert_true(exif_focal_length(&divided, WIDTH, WIDTH, HEIGHT) == 0.0);
 }
 
-static void test_positions_that_cannot_be(void **state) {
-  (void)state;
+TEST(test_positions_that_cannot_be) {
   assert_true(isnan(parse_with(AT_LATITUDE, (exif_field){IN_GPS, 2, FIELD_RATIONAL, 3, {90, 1, 1, 1, 0, 1}}).latitude));
   assert_true(isnan(parse_with(AT_LATITUDE, (exif_field){IN_GPS, 2, FIELD_RATIONAL, 3, {9, 0, 1, 1, 0, 1}}).latitude));
   assert_true(isnan(parse_with(AT_LATITUDE, (exif_field){IN_GPS, 2, FIELD_RATIONAL, 2, {9, 1, 1, 1}}).latitude));
@@ -163,8 +155,7 @@ static bool parse_exactly(const uint8_t *segment, size_t size, exif_tags *tags) 
   return is_exif;
 }
 
-static void test_cut_anywhere(void **state) {
-  (void)state;
+TEST(test_cut_anywhere) {
   uint8_t segment[EXIF_MAKER_BYTES];
   const size_t size = exif_maker_make('M', everything, FIELDS, segment);
   exif_tags tags;
@@ -177,8 +168,7 @@ static void test_cut_anywhere(void **state) {
 }
 
 /* Directories at any offset, counts beyond the segment. */
-static void test_hostile_offsets(void **state) {
-  (void)state;
+TEST(test_hostile_offsets) {
   uint8_t segment[EXIF_MAKER_BYTES];
   exif_tags tags;
   const size_t size = exif_maker_make('M', everything, 1, segment);
@@ -213,8 +203,7 @@ static uint64_t next_random(uint64_t *seed) {
   return splitmix64_mix(*seed);
 }
 
-static void test_mutants(void **state) {
-  (void)state;
+TEST(test_mutants) {
   uint8_t whole[2][EXIF_MAKER_BYTES], mutant[EXIF_MAKER_BYTES];
   const size_t size = exif_maker_make('M', everything, FIELDS, whole[0]);
   exif_maker_make('I', everything, FIELDS, whole[1]);
@@ -254,8 +243,7 @@ static hs_exif load(const exif_field *fields, size_t count, int32_t scale, hs_st
   return exif;
 }
 
-static void test_loading(void **state) {
-  (void)state;
+TEST(test_loading) {
 #if HARTSIFT_HAVE_JPEG
   static const hs_exif nothing;
   const double diagonal = sqrt((double)(WIDTH * WIDTH + HEIGHT * HEIGHT));
@@ -282,14 +270,4 @@ static void test_loading(void **state) {
   (void)load;
   skip_because("built without JPEG");
 #endif
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_orientation),  cmocka_unit_test(test_everything),
-      cmocka_unit_test(test_focal_length), cmocka_unit_test(test_positions_that_cannot_be),
-      cmocka_unit_test(test_cut_anywhere), cmocka_unit_test(test_hostile_offsets),
-      cmocka_unit_test(test_mutants),      cmocka_unit_test(test_loading),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /*
  * Capacity of feature lists: growth, reuse, and failure without a change.
  */
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
 #include "tests/support/counted_allocator.h"
 
-static void test_room_is_kept(void **state) {
-  (void)state;
+TEST(test_room_is_kept) {
   counted_allocator counter = {0};
   hs_allocator allocator = counted_allocator_make(&counter);
   hs_features features = {0};
@@ -33,8 +30,7 @@ static void test_room_is_kept(void **state) {
   assert_int_equal(features.capacity, 0);
 }
 
-static void test_none_has_no_descriptors(void **state) {
-  (void)state;
+TEST(test_none_has_no_descriptors) {
   counted_allocator counter = {0};
   hs_allocator allocator = counted_allocator_make(&counter);
   hs_features features = {0};
@@ -49,8 +45,7 @@ static void test_none_has_no_descriptors(void **state) {
   assert_int_equal(counter.alive, 0);
 }
 
-static void test_failure_changes_nothing(void **state) {
-  (void)state;
+TEST(test_failure_changes_nothing) {
   for (size_t n = 1; n <= 2; n++) {
     counted_allocator counter = {0};
     hs_allocator allocator = counted_allocator_make(&counter);
@@ -67,8 +62,7 @@ static void test_failure_changes_nothing(void **state) {
   }
 }
 
-static void test_limits(void **state) {
-  (void)state;
+TEST(test_limits) {
   hs_features features = {0};
   assert_int_equal(features_reserve(&features, SIZE_MAX / 2, HS_DESCRIPTOR_NONE, NULL), HS_ERR_MEMORY);
   assert_int_equal(features_reserve(&features, SIZE_MAX / 30, HS_DESCRIPTOR_F32, NULL), HS_ERR_MEMORY);
@@ -78,14 +72,4 @@ static void test_limits(void **state) {
   assert_null(features.keypoints);
   hs_features_free(&features);
   hs_features_free(NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_room_is_kept),
-      cmocka_unit_test(test_none_has_no_descriptors),
-      cmocka_unit_test(test_failure_changes_nothing),
-      cmocka_unit_test(test_limits),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

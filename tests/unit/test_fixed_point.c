@@ -3,9 +3,6 @@
  * votes.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -25,8 +22,7 @@ static plane_view adversarial_plane(int32_t side) {
   return (plane_view){samples, side, side, (size_t)side};
 }
 
-static void test_plane_is_the_worst(void **state) {
-  (void)state;
+TEST(test_plane_is_the_worst) {
   plane_view p = adversarial_plane(40);
   for (int32_t y = 1; y < 39; y++)
     for (int32_t x = 1; x < 39; x++) {
@@ -38,8 +34,7 @@ static void test_plane_is_the_worst(void **state) {
 }
 
 /* q decreases with the radius, and is the largest that the bound allows. */
-static void test_bits(void **state) {
-  (void)state;
+TEST(test_bits) {
   static vote_scales scales;
   vote_scales_init(&scales);
   for (int32_t r = 0; r <= WINDOW_RADIUS_MAX; r++) {
@@ -111,8 +106,7 @@ static const int32_t radii[] = {1, 2, 3, 5, 8, 13, 21, 34, 48, 54, 55, 59, 60, 7
 enum { RADII = sizeof radii / sizeof radii[0] };
 static const float shifts[] = {0.0f, 0.25f, 0.4999f, -0.5f};
 
-static void test_orientation_stays_below_the_limit(void **state) {
-  (void)state;
+TEST(test_orientation_stays_below_the_limit) {
   plane_view p = adversarial_plane(520);
   double closest = 0.0;
   for (size_t n = 0; n < RADII; n++)
@@ -136,8 +130,7 @@ static void test_orientation_stays_below_the_limit(void **state) {
 }
 
 /* VLFeat's windows on the image's corner, where one-sided differences are twice as large. */
-static void test_orientation_on_the_edge(void **state) {
-  (void)state;
+TEST(test_orientation_on_the_edge) {
   for (size_t n = 0; n < RADII; n++)
     for (int32_t side = 2; side <= 400; side = side * 5 + 1) {
       plane_view p = adversarial_plane(side);
@@ -187,8 +180,7 @@ static sums describe_sums(const plane_view *level, const describe_window *w, flo
   return s;
 }
 
-static void test_descriptor_stays_below_the_limit(void **state) {
-  (void)state;
+TEST(test_descriptor_stays_below_the_limit) {
   plane_view p = adversarial_plane(520);
   double closest = 0.0, tightest = 10.0, padded = 0.0;
   for (size_t n = 0; n < RADII; n++)
@@ -282,8 +274,7 @@ static double rounding_error(uint32_t levels, size_t *features) {
   return largest;
 }
 
-static void test_rounding_error(void **state) {
-  (void)state;
+TEST(test_rounding_error) {
   const uint32_t levels[] = {128, 16, 4, 2};
   const double bounds[] = {2.0e-4, 1.5e-3, 4.0e-3, 8.0e-3};
   for (size_t i = 0; i < 4; i++) {
@@ -294,16 +285,4 @@ static void test_rounding_error(void **state) {
     assert_true(features > 30);
     assert_true(error < bounds[i]);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plane_is_the_worst),
-      cmocka_unit_test(test_bits),
-      cmocka_unit_test(test_orientation_stays_below_the_limit),
-      cmocka_unit_test(test_orientation_on_the_edge),
-      cmocka_unit_test(test_descriptor_stays_below_the_limit),
-      cmocka_unit_test(test_rounding_error),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,6 @@
  * Parts of the feature formats: checksums, angles, bin order, .npy values, JSON strings, zip records.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -15,8 +12,7 @@
 #include "pipeline/formats/common/zip_archive.h"
 #include "tests/support/counted_allocator.h"
 
-static void test_checksums(void **state) {
-  (void)state;
+TEST(test_checksums) {
   /* The usual test words and values of both polynomials. */
   assert_int_equal(crc_zip(0, "123456789", 9), 0xcbf43926u);
   assert_int_equal(crc_castagnoli(0, "123456789", 9), 0xe3069283u);
@@ -49,8 +45,7 @@ static void test_checksums(void **state) {
   assert_int_equal(crc_zip(0, "", 0), 0);
 }
 
-static void test_angles(void **state) {
-  (void)state;
+TEST(test_angles) {
   const double two_pi = 6.283185307179586;
   assert_true(angle_wrap(0.0) == 0.0f);
   assert_true(angle_wrap(two_pi) == 0.0f);
@@ -63,8 +58,7 @@ static void test_angles(void **state) {
   assert_true(angle_wrap((double)largest) == largest);
 }
 
-static void test_bins_are_exchanged(void **state) {
-  (void)state;
+TEST(test_bins_are_exchanged) {
   uint8_t descriptor[HS_DESCRIPTOR_LENGTH];
   for (size_t k = 0; k < sizeof descriptor; k++) descriptor[k] = (uint8_t)k;
   descriptor_swap_bins(descriptor);
@@ -74,8 +68,7 @@ static void test_bins_are_exchanged(void **state) {
   for (size_t k = 0; k < sizeof descriptor; k++) assert_int_equal(descriptor[k], k);
 }
 
-static void test_bytes_of_floats(void **state) {
-  (void)state;
+TEST(test_bytes_of_floats) {
   float values[HS_DESCRIPTOR_LENGTH] = {0.0f, 1.0f, 0.4990234375f, 0.001f, -0.5f, 0.00097656f, 0.5f};
   const uint8_t unit[7] = {0, 255, 255, 1, 0, 0, 255};
   const uint8_t scaled[7] = {0, 1, 0, 0, 0, 0, 1};
@@ -91,8 +84,7 @@ static void test_bytes_of_floats(void **state) {
   assert_int_equal(out[7], 255);
 }
 
-static void test_keypoint_values(void **state) {
-  (void)state;
+TEST(test_keypoint_values) {
   hs_keypoint keypoint;
   assert_null(keypoint_fill(&keypoint, 1.0, 2.0, 3.0, -1.0));
   assert_non_null(keypoint_fill(&keypoint, (double)NAN, 2.0, 3.0, 0.0));
@@ -129,8 +121,7 @@ static double npy_single(const char *descr, const void *data, size_t size) {
   return npy_value(&array, 0, 0);
 }
 
-static void test_npy_items(void **state) {
-  (void)state;
+TEST(test_npy_items) {
   assert_true(npy_single("<i8", "\xfe\xff\xff\xff\xff\xff\xff\xff", 8) == -2.0);
   assert_true(npy_single(">i2", "\xff\xfe", 2) == -2.0);
   assert_true(npy_single("<i8", "\0\0\0\0\0\0\0\x80", 8) == -9223372036854775808.0);
@@ -145,8 +136,7 @@ static void test_npy_items(void **state) {
   assert_true(npy_single("<f8", "\0\0\0\0\0\0\xf8\x3f", 8) == 1.5);
 }
 
-static void test_npy_headers_that_are_wrong(void **state) {
-  (void)state;
+TEST(test_npy_headers_that_are_wrong) {
   const char *const wrong[] = {
       "",
       "{}",
@@ -185,8 +175,7 @@ static void check_json_string(const char *text, const char *expected) {
   free(bytes);
 }
 
-static void test_json_strings(void **state) {
-  (void)state;
+TEST(test_json_strings) {
   check_json_string(NULL, "null");
   check_json_string("a\"b\\c\n", "\"a\\\"b\\\\c\\u000a\"");
   check_json_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
@@ -210,8 +199,7 @@ static char *make_zip(size_t *size) {
   return bytes;
 }
 
-static void test_zip_entries(void **state) {
-  (void)state;
+TEST(test_zip_entries) {
   size_t size = 0;
   char *bytes = make_zip(&size);
   char message[128] = "";
@@ -237,8 +225,7 @@ static void test_zip_entries(void **state) {
 }
 
 /* A size larger than deflate can produce from the packed bytes: refused before memory is allocated. */
-static void test_zip_claims(void **state) {
-  (void)state;
+TEST(test_zip_claims) {
   enum { METHOD = 10, PACKED_SIZE = 20, SIZE = 24, CLAIMED = 1 << 24 };
   size_t size = 0, at = 0;
   char *bytes = make_zip(&size);
@@ -260,20 +247,4 @@ static void test_zip_claims(void **state) {
   assert_string_equal(message, "zip: first claims more bytes than its data can give");
   assert_int_equal(counter.made, 0);
   free(bytes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_checksums),
-      cmocka_unit_test(test_angles),
-      cmocka_unit_test(test_bins_are_exchanged),
-      cmocka_unit_test(test_bytes_of_floats),
-      cmocka_unit_test(test_keypoint_values),
-      cmocka_unit_test(test_npy_items),
-      cmocka_unit_test(test_npy_headers_that_are_wrong),
-      cmocka_unit_test(test_json_strings),
-      cmocka_unit_test(test_zip_entries),
-      cmocka_unit_test(test_zip_claims),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

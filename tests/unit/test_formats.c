@@ -2,9 +2,6 @@
  * Round trips through every feature format, choice of format, and files that cannot be written.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/support/test.h"
@@ -118,8 +115,7 @@ static void round_trip(const format_promise *promise, size_t count, feature_styl
   scratch_folder_remove(&folder);
 }
 
-static void test_round_trips(void **state) {
-  (void)state;
+TEST(test_round_trips) {
   const size_t counts[] = {0, 1, 7, 150};
   for (size_t p = 0; p < PROMISES; p++) {
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
@@ -132,8 +128,7 @@ static void test_round_trips(void **state) {
   }
 }
 
-static void test_lists_without_descriptors_are_refused_where_they_do_not_fit(void **state) {
-  (void)state;
+TEST(test_lists_without_descriptors_are_refused_where_they_do_not_fit) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   hs_features features = {0};
@@ -154,8 +149,7 @@ static void test_lists_without_descriptors_are_refused_where_they_do_not_fit(voi
   scratch_folder_remove(&folder);
 }
 
-static void test_names_and_endings(void **state) {
-  (void)state;
+TEST(test_names_and_endings) {
   for (size_t p = 0; p < PROMISES; p++) {
     char path[64];
     (void)snprintf(path, sizeof path, "some/folder.x/name%s", promises[p].ending);
@@ -189,8 +183,7 @@ static void test_names_and_endings(void **state) {
 }
 
 /* The overview row in FORMATS.md (name, endings, whether lists without descriptors fit) and the format's section. */
-static void test_formats_are_documented(void **state) {
-  (void)state;
+TEST(test_formats_are_documented) {
   FILE *file = fopen(HARTSIFT_SOURCE_DIR "/pipeline/formats/FORMATS.md", "r");
   assert_non_null(file);
   bool has_row[FORMAT_COUNT] = {false}, has_section[FORMAT_COUNT] = {false};
@@ -212,8 +205,7 @@ static void test_formats_are_documented(void **state) {
 }
 
 /* Without an ending, or with another format's ending, the content decides. */
-static void test_content_decides(void **state) {
-  (void)state;
+TEST(test_content_decides) {
   const char *const names[] = {"plain", "wrong.npz", "wrong.txt", "wrong.yml"};
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
@@ -241,8 +233,7 @@ static hs_status save(const char *path, const hs_features *features, hs_format f
   return hs_save_features(path, features, &options);
 }
 
-static void test_equal_features_give_equal_bytes(void **state) {
-  (void)state;
+TEST(test_equal_features_give_equal_bytes) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   char message[256];
@@ -267,8 +258,7 @@ static void test_equal_features_give_equal_bytes(void **state) {
   scratch_folder_remove(&folder);
 }
 
-static void test_writing_where_nothing_can_be_written(void **state) {
-  (void)state;
+TEST(test_writing_where_nothing_can_be_written) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   char message[256];
@@ -296,8 +286,7 @@ static void test_writing_where_nothing_can_be_written(void **state) {
 }
 
 /* openMVG's two files appear together or not at all. */
-static void test_pairs_are_whole(void **state) {
-  (void)state;
+TEST(test_pairs_are_whole) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   char blocked[SCRATCH_PATH_BYTES];
@@ -338,8 +327,7 @@ static void check_refused(const hs_features *features, const char *reason) {
   scratch_folder_remove(&folder);
 }
 
-static void test_wrong_features_are_refused(void **state) {
-  (void)state;
+TEST(test_wrong_features_are_refused) {
   hs_features features = {0};
   feature_maker_fill(&features, 3, FEATURES_UNIT_F32, 2);
   hs_keypoint good = features.keypoints[1];
@@ -366,8 +354,7 @@ static void test_wrong_features_are_refused(void **state) {
   hs_features_free(&features);
 }
 
-static void test_wrong_arguments(void **state) {
-  (void)state;
+TEST(test_wrong_arguments) {
   hs_features features = {0};
   char message[256] = "";
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
@@ -393,8 +380,7 @@ static void test_wrong_arguments(void **state) {
 }
 
 /* Every format reduces angles outside [0, 2 pi) alike. */
-static void test_angles_are_wrapped(void **state) {
-  (void)state;
+TEST(test_angles_are_wrapped) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   char message[256];
@@ -419,21 +405,4 @@ static void test_angles_are_wrapped(void **state) {
     hs_features_free(&loaded);
   }
   scratch_folder_remove(&folder);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trips),
-      cmocka_unit_test(test_lists_without_descriptors_are_refused_where_they_do_not_fit),
-      cmocka_unit_test(test_names_and_endings),
-      cmocka_unit_test(test_formats_are_documented),
-      cmocka_unit_test(test_content_decides),
-      cmocka_unit_test(test_equal_features_give_equal_bytes),
-      cmocka_unit_test(test_writing_where_nothing_can_be_written),
-      cmocka_unit_test(test_pairs_are_whole),
-      cmocka_unit_test(test_wrong_features_are_refused),
-      cmocka_unit_test(test_wrong_arguments),
-      cmocka_unit_test(test_angles_are_wrapped),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,6 @@
  * Feature files that are damaged, make false claims, or meet a failing allocator: a status and a reason, never a crash,
  * a leak or inconsistent features.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/support/test.h"
@@ -119,8 +115,7 @@ static void truncate_everywhere(const feature_format *format, feature_style styl
   hs_features_free(&features);
 }
 
-static void test_truncated_files(void **state) {
-  (void)state;
+TEST(test_truncated_files) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
     truncate_everywhere(format_at(i), FEATURES_U8);
@@ -141,8 +136,7 @@ static void flip_everywhere(const feature_format *format, unsigned char *bytes, 
   }
 }
 
-static void test_flipped_bytes(void **state) {
-  (void)state;
+TEST(test_flipped_bytes) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
     for (feature_style style = FEATURES_U8; style <= FEATURES_UNIT_F32; style++) {
@@ -158,8 +152,7 @@ static void test_flipped_bytes(void **state) {
 }
 
 /* Every array of an .npz has a CRC-32, so every flipped byte of data is detected. */
-static void test_npz_data_is_checked(void **state) {
-  (void)state;
+TEST(test_npz_data_is_checked) {
   const feature_format *format = format_by_name("npz");
   hs_features features = {0};
   feature_maker_fill(&features, 3, FEATURES_U8, 4);
@@ -175,8 +168,7 @@ static void test_npz_data_is_checked(void **state) {
   hs_features_free(&features);
 }
 
-static void test_trailing_bytes(void **state) {
-  (void)state;
+TEST(test_trailing_bytes) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
     const feature_format *format = format_at(i);
@@ -331,8 +323,7 @@ static bool message_has(const char *message, const char *reasons) {
   return false;
 }
 
-static void test_wrong_texts_are_explained(void **state) {
-  (void)state;
+TEST(test_wrong_texts_are_explained) {
   for (size_t i = 0; i < sizeof wrong_texts / sizeof wrong_texts[0]; i++) {
     const wrong_text *wrong = &wrong_texts[i];
     written_file file = {.bytes = (unsigned char *)(uintptr_t)wrong->text, .size = strlen(wrong->text)};
@@ -346,8 +337,7 @@ static void test_wrong_texts_are_explained(void **state) {
 }
 
 /* max_features is checked before anything of that size is allocated. */
-static void test_claims_are_limited_first(void **state) {
-  (void)state;
+TEST(test_claims_are_limited_first) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
     scratch_folder folder;
@@ -397,8 +387,7 @@ static void check_memory_within(const char *path, uint64_t limit, bool is_enough
   assert_int_equal(counter.alive, 0);
 }
 
-static void test_memory_stays_within_the_limit(void **state) {
-  (void)state;
+TEST(test_memory_stays_within_the_limit) {
   enum { COUNT = 200 };
   for (size_t i = 0; format_at(i) != NULL; i++) {
     const feature_format *format = format_at(i);
@@ -437,16 +426,14 @@ static hs_status load_limited(const char *path, uint64_t max_memory_bytes, uint6
 }
 
 /* A compressed array counts in addition to the file and the list: 1597, 5 x 536 and 3313 bytes. */
-static void test_inflated_arrays_count(void **state) {
-  (void)state;
+TEST(test_inflated_arrays_count) {
   const char *path = HARTSIFT_SOURCE_DIR "/tests/data/formats/numpy_deflated_f32.npz";
   assert_int_equal(load_limited(path, 5500, 0, "max_memory_bytes"), HS_ERR_LIMIT);
   assert_int_equal(load_limited(path, 1 << 20, 0, ""), HS_OK);
 }
 
 /* A text larger than max_features allows is not read at all. */
-static void test_large_text_of_few_features(void **state) {
-  (void)state;
+TEST(test_large_text_of_few_features) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   const size_t size = 3 << 20;
@@ -461,8 +448,7 @@ static void test_large_text_of_few_features(void **state) {
 }
 
 /* Files that claim far more data than they have are refused without a large allocation. */
-static void test_claims_beyond_the_size_allocate_nothing(void **state) {
-  (void)state;
+TEST(test_claims_beyond_the_size_allocate_nothing) {
   const struct {
     const char *name, *text;
   } claims[] = {{"a.txt", "100000000 128\n"},
@@ -487,8 +473,7 @@ static void test_claims_beyond_the_size_allocate_nothing(void **state) {
 }
 
 /* Every allocation fails once: HS_ERR_MEMORY, no leak, and the caller's features are unchanged. */
-static void test_failing_allocations(void **state) {
-  (void)state;
+TEST(test_failing_allocations) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
     scratch_folder folder;
@@ -522,8 +507,7 @@ static void test_failing_allocations(void **state) {
   }
 }
 
-static void test_what_is_no_file(void **state) {
-  (void)state;
+TEST(test_what_is_no_file) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   char message[MESSAGE_BYTES] = "";
@@ -541,22 +525,4 @@ static void test_what_is_no_file(void **state) {
   scratch_write_file(scratch_folder_path(&folder, "empty", path), "", 0);
   assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_FORMAT);
   scratch_folder_remove(&folder);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_truncated_files),
-      cmocka_unit_test(test_flipped_bytes),
-      cmocka_unit_test(test_npz_data_is_checked),
-      cmocka_unit_test(test_trailing_bytes),
-      cmocka_unit_test(test_wrong_texts_are_explained),
-      cmocka_unit_test(test_claims_are_limited_first),
-      cmocka_unit_test(test_memory_stays_within_the_limit),
-      cmocka_unit_test(test_inflated_arrays_count),
-      cmocka_unit_test(test_large_text_of_few_features),
-      cmocka_unit_test(test_claims_beyond_the_size_allocate_nothing),
-      cmocka_unit_test(test_failing_allocations),
-      cmocka_unit_test(test_what_is_no_file),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,11 @@
  * documented layouts.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 enum { ROWS = 5, CELL_BINS = 8, PATH_BYTES = 1024 };
 
@@ -67,25 +62,13 @@ static void check_numpy_file(const char *name, hs_descriptor_type type, bool wit
   hs_features_free(&features);
 }
 
-static void test_numpy_stored(void **state) {
-  (void)state;
-  check_numpy_file("numpy_u8.npz", HS_DESCRIPTOR_U8, true);
-}
+TEST(test_numpy_stored) { check_numpy_file("numpy_u8.npz", HS_DESCRIPTOR_U8, true); }
 
-static void test_numpy_deflated(void **state) {
-  (void)state;
-  check_numpy_file("numpy_deflated_f32.npz", HS_DESCRIPTOR_F32, true);
-}
+TEST(test_numpy_deflated) { check_numpy_file("numpy_deflated_f32.npz", HS_DESCRIPTOR_F32, true); }
 
-static void test_numpy_other_types(void **state) {
-  (void)state;
-  check_numpy_file("numpy_other_types.npz", HS_DESCRIPTOR_F32, true);
-}
+TEST(test_numpy_other_types) { check_numpy_file("numpy_other_types.npz", HS_DESCRIPTOR_F32, true); }
 
-static void test_numpy_no_descriptors(void **state) {
-  (void)state;
-  check_numpy_file("numpy_no_descriptors.npz", HS_DESCRIPTOR_NONE, false);
-}
+TEST(test_numpy_no_descriptors) { check_numpy_file("numpy_no_descriptors.npz", HS_DESCRIPTOR_NONE, false); }
 
 static void check_opencv_file(const char *name, hs_descriptor_type type) {
   hs_features features = load_data(name);
@@ -105,15 +88,13 @@ static void check_opencv_file(const char *name, hs_descriptor_type type) {
   hs_features_free(&features);
 }
 
-static void test_opencv_storage(void **state) {
-  (void)state;
+TEST(test_opencv_storage) {
   check_opencv_file("opencv_f.yml", HS_DESCRIPTOR_F32);
   check_opencv_file("opencv_u.yml", HS_DESCRIPTOR_U8);
 }
 
 /* The printed lines, read by the C library, with cells in UBC order. */
-static void test_vlfeat_program_output(void **state) {
-  (void)state;
+TEST(test_vlfeat_program_output) {
   char path[PATH_BYTES];
   hs_features features = load_data("vlfeat.sift");
   FILE *file = fopen(data_path("vlfeat.sift", path), "r");
@@ -166,8 +147,7 @@ static void check_counting_entries(const hs_features *features, size_t index) {
   for (int d = 0; d < HS_DESCRIPTOR_LENGTH; d++) assert_int_equal(descriptor[d], d);
 }
 
-static void test_colmap_text(void **state) {
-  (void)state;
+TEST(test_colmap_text) {
   char text[2048] = "2 128\r\n12.5 7.25 1.6 0.5";
   append_entries(text, 1000);
   strcat(text, "\r\n0.5 0.5 2 -1.5");
@@ -184,8 +164,7 @@ static void test_colmap_text(void **state) {
 }
 
 /* The output of Lowe's program: row before column, 20 entries a line, angle with y upwards. */
-static void test_lowe_keys(void **state) {
-  (void)state;
+TEST(test_lowe_keys) {
   char text[2048] = "2 128\n7.25 12.50 1.60 0.500\n";
   append_entries(text, 20);
   strcat(text, "\n100.00 50.00 3.00 -2.000\n");
@@ -202,8 +181,7 @@ static void test_lowe_keys(void **state) {
 }
 
 /* Older versions of OpenCV write one flat list; a keypoint without an angle has -1 there. */
-static void test_opencv_flat_list(void **state) {
-  (void)state;
+TEST(test_opencv_flat_list) {
   hs_features features = load_text(
       "old.yml", "%YAML:1.0\nkeypoints: [ 1., 2., 4., 90., 0.5, 255, -1, 3.,\n    4., 5., -1., 0., 513, -1 ]\n"
                  "descriptors: !!opencv-matrix\n   rows: 0\n   cols: 0\n   dt: u\n   data: []\n");
@@ -219,8 +197,7 @@ static void test_opencv_flat_list(void **state) {
   hs_features_free(&features);
 }
 
-static void test_csv_of_a_spreadsheet(void **state) {
-  (void)state;
+TEST(test_csv_of_a_spreadsheet) {
   hs_features features =
       load_text("table.csv", "\xef\xbb\xbfsigma, y, x, orientation\r\n2, 3.5, 4, 1\r\n3,1e1,0,0\r\n\r\n");
   assert_int_equal(features.count, 2);
@@ -231,8 +208,7 @@ static void test_csv_of_a_spreadsheet(void **state) {
   hs_features_free(&features);
 }
 
-static void test_json_of_other_writers(void **state) {
-  (void)state;
+TEST(test_json_of_other_writers) {
   hs_features features = load_text("other.json", "{\"features\":[{\"note\":{\"a\":[1,null,true,\"\\u00e9\"]},"
                                                  "\"orientation\":1,\"sigma\":2.5e0,\"y\":-0.5,\"x\":4}],"
                                                  "\"more\":[[],{}],\"descriptor_type\":\"none\"}");
@@ -243,8 +219,7 @@ static void test_json_of_other_writers(void **state) {
 }
 
 /* openMVG's layout: count as 64-bit little-endian, then bytes in VLFeat's order. */
-static void test_openmvg_pair(void **state) {
-  (void)state;
+TEST(test_openmvg_pair) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   unsigned char desc[8 + HS_DESCRIPTOR_LENGTH] = {1};
@@ -280,8 +255,7 @@ void atomic_file_gone(int place) {
 }
 
 /* Replacing a pair: between the renames the new .desc and the old .feat never exist together. */
-static void test_openmvg_pair_replaced(void **state) {
-  (void)state;
+TEST(test_openmvg_pair_replaced) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   hs_keypoint keypoints[2] = {{.x = 1, .y = 2, .sigma = 3}, {.x = 4, .y = 5, .sigma = 6}};
@@ -306,8 +280,7 @@ static void test_openmvg_pair_replaced(void **state) {
 /* ------------------------------------------------------------------ full width of the format specifications */
 
 /* SiftGPU's keys without descriptors. */
-static void test_lowe_keys_alone(void **state) {
-  (void)state;
+TEST(test_lowe_keys_alone) {
   hs_features features = load_text("image.key", "2 0\n7.25 12.50 1.600 0.500\n100.00 50.00 3.000 -2.000\n");
   assert_int_equal(features.count, 2);
   assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_NONE);
@@ -316,8 +289,7 @@ static void test_lowe_keys_alone(void **state) {
 }
 
 /* Entries written as floats; COLMAP drops fractions. */
-static void test_float_entries(void **state) {
-  (void)state;
+TEST(test_float_entries) {
   static const char *const heads[] = {"1 128\n7 12 1.6 0.5\n", "1 128\n12.5 7.5 1.6 0.5", "12 7 1.6 -0.5",
                                       "128\n1\n12 7 0.0144675926 0 0.0144675926"};
   static const char *const names[] = {"floats.key", "floats.txt", "floats.sift", "floats.haraff"};
@@ -362,8 +334,7 @@ static hs_features load_bytes(const char *name, const void *bytes, size_t size) 
 }
 
 /* Version 5 has colours; versions 4 and 5 allow a writer to store 0 for scale and orientation. */
-static void test_visualsfm_versions(void **state) {
-  (void)state;
+TEST(test_visualsfm_versions) {
   enum { SIZE = 20 + 20 + HS_DESCRIPTOR_LENGTH + 4 };
   for (int version = 4; version <= 5; version++)
     for (int scale = 0; scale <= 2; scale += 2) {
@@ -397,8 +368,7 @@ static void put_big_double(unsigned char *to, double value) {
 }
 
 /* bin:// of VLFeat's program: big-endian doubles, and bytes. */
-static void test_vlfeat_binary(void **state) {
-  (void)state;
+TEST(test_vlfeat_binary) {
   enum { COUNT = 5, RECORD = 32 + HS_DESCRIPTOR_LENGTH };
   for (int frames = 0; frames < 2; frames++) {
     const size_t record = frames ? 32 : RECORD;
@@ -420,8 +390,7 @@ static void test_vlfeat_binary(void **state) {
 }
 
 /* AliceVision's sift_float. */
-static void test_openmvg_floats(void **state) {
-  (void)state;
+TEST(test_openmvg_floats) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   unsigned char desc[8 + 4 * HS_DESCRIPTOR_LENGTH] = {1};
@@ -439,8 +408,7 @@ static void test_openmvg_floats(void **state) {
 }
 
 /* Matrix types, a tag in full, a byte order mark. */
-static void test_opencv_matrices(void **state) {
-  (void)state;
+TEST(test_opencv_matrices) {
   static const char *const types[] = {"u", "c", "w", "s", "i", "f", "d", "h", "\"f\""};
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
     char text[2048];
@@ -463,8 +431,7 @@ static void test_opencv_matrices(void **state) {
 }
 
 /* RFC 4180 allows quotes around every field. */
-static void test_quoted_csv(void **state) {
-  (void)state;
+TEST(test_quoted_csv) {
   hs_features features = load_text("plain", "\"x\",\"y\",\"sigma\",\"orientation\"\r\n\"4\",\"3.5\",2, \"1\" \r\n");
   assert_int_equal(features.count, 1);
   assert_true(features.keypoints[0].x == 4.0f && features.keypoints[0].orientation == 1.0f);
@@ -472,8 +439,7 @@ static void test_quoted_csv(void **state) {
 }
 
 /* Endings used by Oxford's extract_features select its format when writing. */
-static void test_oxford_names(void **state) {
-  (void)state;
+TEST(test_oxford_names) {
   static const char *const names[] = {"a.ppm.haraff.sift", "a.hesaff.sift", "a.harlap.sift", "a.haraff"};
   hs_keypoint keypoint = {.x = 1, .y = 2, .sigma = 3};
   uint8_t descriptor[HS_DESCRIPTOR_LENGTH] = {9};
@@ -529,8 +495,7 @@ static size_t gzip_file(const char *text, unsigned char *out) {
   return size + 8;
 }
 
-static void test_compressed_files(void **state) {
-  (void)state;
+TEST(test_compressed_files) {
   char key[2048] = "1 128\n7.25 12.50 1.60 0.500\n", colmap[2048] = "1 128\n13 7.75 1.6 -0.5";
   append_entries(key, 20);
   append_entries(colmap, 1000);
@@ -572,8 +537,7 @@ static void check_compressed_fault(const unsigned char *bytes, size_t size, hs_s
   assert_null(features.keypoints);
 }
 
-static void test_damaged_compressed_files(void **state) {
-  (void)state;
+TEST(test_damaged_compressed_files) {
   char key[2048] = "1 128\n7.25 12.50 1.60 0.500\n";
   unsigned char packed[2048 + 64];
   append_entries(key, 20);
@@ -598,8 +562,7 @@ static void test_damaged_compressed_files(void **state) {
 }
 
 /* The first of openMVG's two files, or both. */
-static void test_compressed_pair(void **state) {
-  (void)state;
+TEST(test_compressed_pair) {
   const char *const text = "10.5 20.25 1.75 -0.5\n";
   for (int both = 0; both < 2; both++) {
     scratch_folder folder;
@@ -625,42 +588,10 @@ static void test_compressed_pair(void **state) {
 }
 
 /* Compressed files are read only: an uncompressed file never gets such a name by its ending. */
-static void test_compressed_names_are_not_written(void **state) {
-  (void)state;
+TEST(test_compressed_names_are_not_written) {
   const hs_features none = {0};
   char message[256] = "";
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
   assert_int_equal(hs_save_features("a.key.gz", &none, &options), HS_ERR_ARGUMENT);
   assert_non_null(strstr(message, "read, not written"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numpy_stored),
-      cmocka_unit_test(test_numpy_deflated),
-      cmocka_unit_test(test_numpy_other_types),
-      cmocka_unit_test(test_numpy_no_descriptors),
-      cmocka_unit_test(test_opencv_storage),
-      cmocka_unit_test(test_vlfeat_program_output),
-      cmocka_unit_test(test_colmap_text),
-      cmocka_unit_test(test_lowe_keys),
-      cmocka_unit_test(test_opencv_flat_list),
-      cmocka_unit_test(test_csv_of_a_spreadsheet),
-      cmocka_unit_test(test_json_of_other_writers),
-      cmocka_unit_test(test_openmvg_pair),
-      cmocka_unit_test(test_openmvg_pair_replaced),
-      cmocka_unit_test(test_lowe_keys_alone),
-      cmocka_unit_test(test_float_entries),
-      cmocka_unit_test(test_visualsfm_versions),
-      cmocka_unit_test(test_vlfeat_binary),
-      cmocka_unit_test(test_openmvg_floats),
-      cmocka_unit_test(test_opencv_matrices),
-      cmocka_unit_test(test_quoted_csv),
-      cmocka_unit_test(test_oxford_names),
-      cmocka_unit_test(test_compressed_files),
-      cmocka_unit_test(test_damaged_compressed_files),
-      cmocka_unit_test(test_compressed_pair),
-      cmocka_unit_test(test_compressed_names_are_not_written),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,6 @@
  * keypoints and Oxford's ellipses.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -36,8 +33,7 @@ static hs_features framed(void) {
   return f;
 }
 
-static void test_room(void **state) {
-  (void)state;
+TEST(test_room) {
   hs_features f = framed();
   const hs_frame *before = f.frames;
   assert_int_equal(features_reserve_framed(&f, COUNT - 1, HS_DESCRIPTOR_U8, true, NULL), HS_OK);
@@ -60,8 +56,7 @@ static void test_room(void **state) {
 }
 
 /* Two lists that differ only in frames are unequal; missing frames equal missing frames. */
-static void test_digest(void **state) {
-  (void)state;
+TEST(test_digest) {
   hs_features f = framed();
   hs_frame *frames = f.frames;
   uint64_t with = 0, without = 0, other = 0;
@@ -133,8 +128,7 @@ static void check_kept(hs_format format, const char *name) {
   scratch_folder_remove(&folder);
 }
 
-static void test_kept(void **state) {
-  (void)state;
+TEST(test_kept) {
   check_kept(HS_FORMAT_NPZ, "f.npz");
   check_kept(HS_FORMAT_BIN, "f.hsf");
   check_kept(HS_FORMAT_JSON, "f.json");
@@ -166,8 +160,7 @@ static hs_status status_of(const char *path, const uint8_t *bytes, size_t size) 
 }
 
 /* Lists without frames are written as version 1; a truncated file, or one with the wrong version, is refused. */
-static void test_hostile_bin(void **state) {
-  (void)state;
+TEST(test_hostile_bin) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   size_t size = 0;
@@ -199,8 +192,7 @@ static void test_hostile_bin(void **state) {
 }
 
 /* A file without the header word comes from an earlier writer; its members with that name are ignored. */
-static void test_hostile_json(void **state) {
-  (void)state;
+TEST(test_hostile_json) {
   static const char *const heads[] = {"", "\"frames\": true, ", "\"frames\": 1, ", "\"frames\": [true], "};
   static const struct {
     const char *frame;
@@ -238,8 +230,7 @@ static void check_same_ellipse(const hs_frame *f, const hs_frame *g) {
 }
 
 /* Circles alone give no frames; after an ellipse they have frames. */
-static void test_oxford_circles(void **state) {
-  (void)state;
+TEST(test_oxford_circles) {
   static const char circles[] = "1.0\n2\n1 2 0.01 0 0.01\n3 4 0.02 0 0.02\n";
   static const char mixed[] = "1.0\n3\n1 2 0.01 0 0.01\n3 4 0.02 0.005 0.03\n5 6 0.02 0 0.02\n";
   scratch_folder folder;
@@ -267,8 +258,7 @@ static void test_oxford_circles(void **state) {
 
 /* The ellipse of each row is the image of a circle of 27 sigma^2: a x^2 + 2 b x y + c y^2 = 1 at the frame's
  * columns. */
-static void test_oxford(void **state) {
-  (void)state;
+TEST(test_oxford) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES], line[4096];
   hs_features f = framed();
@@ -300,8 +290,7 @@ static void test_oxford(void **state) {
   scratch_folder_remove(&folder);
 }
 
-static void test_colmap(void **state) {
-  (void)state;
+TEST(test_colmap) {
   const hs_keypoint k = {.x = 10.0f, .y = 20.0f, .sigma = 2.0f};
   const hs_frame frame = {3.0f, 0.25f, 4.0f, 1.0f};
   const float expected[COLMAP_COLUMNS] = {10.5f, 20.5f, 3.0f, 0.25f, 4.0f, 1.0f};
@@ -325,12 +314,4 @@ static void test_colmap(void **state) {
   memset(rows + COLMAP_KEYPOINT_BYTES + 16, 0, 8);
   assert_false(colmap_rows_are_framed(rows, 2)); /* one has no inverse */
   assert_false(colmap_rows_are_framed(rows, 0));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_room),           cmocka_unit_test(test_digest),
-                                     cmocka_unit_test(test_kept),           cmocka_unit_test(test_hostile_bin),
-                                     cmocka_unit_test(test_hostile_json),   cmocka_unit_test(test_oxford),
-                                     cmocka_unit_test(test_oxford_circles), cmocka_unit_test(test_colmap)};
-  return cmocka_run_group_tests_name("unit.frames", tests, NULL, NULL);
 }

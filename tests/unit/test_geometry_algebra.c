@@ -3,7 +3,6 @@
  * inputs.
  */
 #include <math.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -42,8 +41,7 @@ static void expect_decomposition(const double m[9]) {
   }
 }
 
-static void test_svd(void **state) {
-  (void)state;
+TEST(test_svd) {
   random_state random = {1};
   for (int trial = 0; trial < 300; trial++) {
     double m[9], p[9], q[9];
@@ -62,8 +60,7 @@ static void test_svd(void **state) {
   expect_decomposition(diagonal);
 }
 
-static void test_adjugate_and_null(void **state) {
-  (void)state;
+TEST(test_adjugate_and_null) {
   random_state random = {2};
   for (int trial = 0; trial < 300; trial++) {
     double m[9], adjugate[9], product[9], null[3], image[3];
@@ -83,8 +80,7 @@ static void test_adjugate_and_null(void **state) {
   assert_false(linear_null3(rank_one, null));
 }
 
-static void test_null_space(void **state) {
-  (void)state;
+TEST(test_null_space) {
   random_state random = {3};
   for (int count = 1; count <= 8; count++) {
     for (int trial = 0; trial < 50; trial++) {
@@ -111,8 +107,7 @@ static void test_null_space(void **state) {
   }
 }
 
-static void test_solve(void **state) {
-  (void)state;
+TEST(test_solve) {
   random_state random = {5};
   for (int n = 1; n <= LINEAR_SYSTEM_MAX; n++) {
     double a[100], b[20], kept[100], x[20];
@@ -131,8 +126,7 @@ static void test_solve(void **state) {
   }
 }
 
-static void test_samples(void **state) {
-  (void)state;
+TEST(test_samples) {
   random_state random = {6};
   size_t seen[9] = {0};
   for (int trial = 0; trial < 9000; trial++) {
@@ -145,12 +139,4 @@ static void test_samples(void **state) {
     }
   }
   for (int i = 0; i < 9; i++) assert_in_range(seen[i], 6800, 7200); /* 7000 expected, 39 is a standard deviation */
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_svd),   cmocka_unit_test(test_adjugate_and_null), cmocka_unit_test(test_null_space),
-      cmocka_unit_test(test_solve), cmocka_unit_test(test_samples),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

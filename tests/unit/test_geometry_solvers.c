@@ -5,9 +5,6 @@
  * converge to the truth from nearby. Degenerate samples give no solution.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -114,8 +111,7 @@ static void expect_truth_among_solutions(hs_geometry_model model, two_view_kind 
   free(w);
 }
 
-static void test_truth_among_solutions(void **state) {
-  (void)state;
+TEST(test_truth_among_solutions) {
   expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_PLANE, 1.0e-6, 0);
   expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_ROTATION, 1.0e-6, 0);
   expect_truth_among_solutions(HS_FUNDAMENTAL, TWO_VIEW_VOLUME, 1.0e-3, 6);
@@ -125,8 +121,7 @@ static void test_truth_among_solutions(void **state) {
 }
 
 /* Fundamental matrices are singular; essential ones also have equal singular values. */
-static void test_solutions_are_of_their_kind(void **state) {
-  (void)state;
+TEST(test_solutions_are_of_their_kind) {
   for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
     working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 40, 0.5, 3);
     const int size = geometry_sample_size(model);
@@ -158,8 +153,7 @@ static void expect_no_solutions(const geometry_problem *problem, const uint32_t 
   if (problem->model == HS_HOMOGRAPHY) assert_int_equal(count, 0);
 }
 
-static void test_degenerate_samples(void **state) {
-  (void)state;
+TEST(test_degenerate_samples) {
   const uint32_t plain[7] = {0, 5, 11, 17, 23, 29, 35}, twice[7] = {4, 4, 9, 12, 20, 26, 31};
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     working_scene *const line = make_scene(TWO_VIEW_LINE, model, 40, 0.0, 1);
@@ -188,8 +182,7 @@ static void test_degenerate_samples(void **state) {
 }
 
 /* From a model disturbed by some pixels, reweighted least squares on exact points converges to the truth. */
-static void test_refit_converges(void **state) {
-  (void)state;
+TEST(test_refit_converges) {
   const two_view_kind kinds[4] = {TWO_VIEW_VOLUME, TWO_VIEW_PLANE, TWO_VIEW_VOLUME, TWO_VIEW_VOLUME};
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     working_scene *const exact = make_scene(kinds[model], model, 60, 0.0, 9);
@@ -238,8 +231,7 @@ static double height_of(const geometry_problem *problem, const geometry_candidat
 }
 
 /* On noisy matches polishing finds the maximum of the score: no matrix nearby scores higher. */
-static void test_polish_ends_on_top(void **state) {
-  (void)state;
+TEST(test_polish_ends_on_top) {
   for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
     working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 100, 1.0, 5);
     random_state random = {14};
@@ -275,8 +267,7 @@ static void test_polish_ends_on_top(void **state) {
 
 /* The error of a match is the distance that its points must move: along the normal of an epipolar line, or from a
  * mapped point. */
-static void test_errors_are_pixels(void **state) {
-  (void)state;
+TEST(test_errors_are_pixels) {
   /* a translation along x: b = a + (3, 0) exactly, F of a sideways camera: y equal in both */
   const double shift[9] = {1.0, 0.0, 3.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
   const double rows_equal[9] = {0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0};
@@ -293,13 +284,4 @@ static void test_errors_are_pixels(void **state) {
   const double behind[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0};
   geometry_errors(&problem, behind, 0, 1, &square);
   assert_true(isinf(square));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_truth_among_solutions), cmocka_unit_test(test_solutions_are_of_their_kind),
-      cmocka_unit_test(test_degenerate_samples),    cmocka_unit_test(test_refit_converges),
-      cmocka_unit_test(test_errors_are_pixels),     cmocka_unit_test(test_polish_ends_on_top),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,6 @@
  * A key met again is found; the least recently used entry is evicted first; more alternating sizes than entries are
  * never found. Also tests which spare graph executes a new frame.
  */
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/device/cuda_graph_cache.h"
@@ -36,8 +34,7 @@ static bool meet(int32_t width, graph_entry **entry) {
   return again;
 }
 
-static void test_met_again(void **state) {
-  (void)state;
+TEST_BETWEEN(test_met_again, empty_cache, NULL) {
   graph_entry *first, *second;
   assert_false(meet(640, &first));
   assert_true(meet(640, &second));
@@ -52,22 +49,19 @@ static void test_met_again(void **state) {
   assert_true(meet(640, NULL));
 }
 
-static void test_as_many_as_there_is_room_for(void **state) {
-  (void)state;
+TEST_BETWEEN(test_as_many_as_there_is_room_for, empty_cache, NULL) {
   for (int round = 0; round < 3; round++)
     for (int32_t i = 0; i < GRAPHS_KEPT; i++) assert_int_equal(meet(100 + i, NULL), round > 0);
 }
 
 /* One key too many: each is evicted just before it comes again, so none would be recorded. */
-static void test_too_many_by_turns(void **state) {
-  (void)state;
+TEST_BETWEEN(test_too_many_by_turns, empty_cache, NULL) {
   for (int round = 0; round < 3; round++)
     for (int32_t i = 0; i <= GRAPHS_KEPT; i++) assert_false(meet(100 + i, NULL));
 }
 
 /* A size that keeps coming is found, however many others come in between. */
-static void test_among_many_others(void **state) {
-  (void)state;
+TEST_BETWEEN(test_among_many_others, empty_cache, NULL) {
   (void)meet(7, NULL);
   for (int32_t i = 0; i < 10 * GRAPHS_KEPT; i++) {
     assert_false(meet(1000 + i, NULL));
@@ -76,8 +70,7 @@ static void test_among_many_others(void **state) {
 }
 
 /* An entry keeps its content when another key takes it over: the graph to destroy, the memory to reuse. */
-static void test_taken_over(void **state) {
-  (void)state;
+TEST_BETWEEN(test_taken_over, empty_cache, NULL) {
   graph_entry *first, *last = NULL;
   cuda_frame_view views;
   (void)meet(0, &first);
@@ -91,8 +84,7 @@ static void test_taken_over(void **state) {
 }
 
 /* An entry marked as never met, as after a failed frame, is not found and is evicted first. */
-static void test_unmet(void **state) {
-  (void)state;
+TEST_BETWEEN(test_unmet, empty_cache, NULL) {
   graph_entry *first, *next;
   for (int32_t i = 0; i < GRAPHS_KEPT; i++) (void)meet(i, i == 5 ? &first : NULL);
   first->met = 0;
@@ -115,8 +107,7 @@ static graph_spare *change(int32_t width, uint64_t shape) {
 }
 
 /* Frames of one shape share a spare; frames of other shapes take the least recently used spare. */
-static void test_spares(void **state) {
-  (void)state;
+TEST_BETWEEN(test_spares, empty_cache, NULL) {
   graph_spare *of[SPARES_KEPT];
   for (int i = 0; i < SPARES_KEPT; i++) of[i] = change(100 + i, 30 + (uint64_t)i);
   for (int i = 0; i < SPARES_KEPT; i++) {
@@ -130,8 +121,7 @@ static void test_spares(void **state) {
 }
 
 /* The spare that still executes an entry's first frame is found; a spare that has moved on, or was taken, is not. */
-static void test_spare_of(void **state) {
-  (void)state;
+TEST_BETWEEN(test_spare_of, empty_cache, NULL) {
   graph_entry *first, *second;
   graph_spare *spare = change(1, 30);
   (void)change(2, 30);
@@ -142,18 +132,4 @@ static void test_spare_of(void **state) {
   spare->shape = spare->frame = 0;
   assert_true(meet(2, &second));
   assert_null(graph_cache_spare_of(&cache, second));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(test_met_again, empty_cache),
-      cmocka_unit_test_setup(test_as_many_as_there_is_room_for, empty_cache),
-      cmocka_unit_test_setup(test_too_many_by_turns, empty_cache),
-      cmocka_unit_test_setup(test_among_many_others, empty_cache),
-      cmocka_unit_test_setup(test_taken_over, empty_cache),
-      cmocka_unit_test_setup(test_unmet, empty_cache),
-      cmocka_unit_test_setup(test_spares, empty_cache),
-      cmocka_unit_test_setup(test_spare_of, empty_cache),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,6 @@
  *
  * The fake device's pinned results come from a whole frame on the CPU, its last level from the reference.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/context/engine.h"
@@ -108,20 +103,17 @@ static struct {
   reference_frame reference;
 } whole;
 
-static int make_whole(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   whole.image = extraction_scene(230, 190, 5, NULL);
   whole.options = extraction_options(HS_PROFILE_LOWE);
   whole.features = extraction_once(&whole.options, &whole.image);
-  return reference_frame_make(&whole.reference, &whole.image, &whole.options, NULL, 0) ? 0 : -1;
+  assert_true(reference_frame_make(&whole.reference, &whole.image, &whole.options, NULL, 0));
 }
 
-static int free_whole(void **state) {
-  (void)state;
+AFTER_TESTS() {
   reference_frame_free(&whole.reference);
   hs_features_free(&whole.features);
   hs_image_free(&whole.image);
-  return 0;
 }
 
 /* The requested results, and the fake device. */
@@ -172,8 +164,7 @@ static void check_frame(const fake_frame *p, hs_context *c, const char *what) {
 }
 
 /* Every split, with all features and with the best of both parts: the same bytes, and every frame counted once. */
-static void test_splits(void **state) {
-  (void)state;
+TEST(test_splits) {
   static const struct {
     int32_t most;
     hs_selection selection;
@@ -194,8 +185,7 @@ static void test_splits(void **state) {
 }
 
 /* A frame that is repeated because a list of the device, of the CPU or of the results is too short counts once. */
-static void test_repeated_frames_count_once(void **state) {
-  (void)state;
+TEST(test_repeated_frames_count_once) {
   fake_frame p;
   play(&p, 0);
   p.options.split = 1;
@@ -213,8 +203,7 @@ static void test_repeated_frames_count_once(void **state) {
 }
 
 /* Measurement frames are not counted, and each size is measured once. */
-static void test_measured_split(void **state) {
-  (void)state;
+TEST(test_measured_split) {
   fake_frame p;
   play(&p, 0);
   hs_context *c = hybrid_context(&p.options);
@@ -227,8 +216,7 @@ static void test_measured_split(void **state) {
 
 /* If the CPU's part lacks memory, the device does the whole frame; a split that the user requested fails and names the
  * missing memory. */
-static void test_no_room_on_the_cpu(void **state) {
-  (void)state;
+TEST(test_no_room_on_the_cpu) {
   fake_frame p;
   play(&p, 0);
   hs_context *c = hybrid_context(&p.options);
@@ -242,14 +230,4 @@ static void test_no_room_on_the_cpu(void **state) {
   assert_int_equal(c->statistics.frames, 2);
   hs_destroy(c);
   play_ends(&p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_splits),
-      cmocka_unit_test(test_repeated_frames_count_once),
-      cmocka_unit_test(test_measured_split),
-      cmocka_unit_test(test_no_room_on_the_cpu),
-  };
-  return cmocka_run_group_tests(tests, make_whole, free_whole);
 }

@@ -2,10 +2,6 @@
  * TIFF, WebP and BMP: stored files of every kind against PNG and PNM with the same samples; orientations, EXIF, limits,
  * every failing allocation, and files truncated and changed anywhere.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/base/number_tools.h"
@@ -63,8 +59,7 @@ static void check_same(const char *name, const hs_image *a, const hs_image *b) {
 
 /* ------------------------------------------------------------------ pixels */
 
-static void twins_are_equal(void **state) {
-  (void)state;
+TEST(twins_are_equal) {
   static const char *const twins[][2] = {{"tiff_gray1.tif", "png_gray1.png"},
                                          {"tiff_gray2.tif", "png_gray2.png"},
                                          {"tiff_gray4.tif", "png_gray4.png"},
@@ -114,8 +109,7 @@ static void twins_are_equal(void **state) {
 }
 
 /* Five and six bits a channel become eight by v * 255 / max, rounded. */
-static void masks_are_scaled(void **state) {
-  (void)state;
+TEST(masks_are_scaled) {
   static const struct {
     const char *name;
     unsigned bits[3];
@@ -148,8 +142,7 @@ static void check_turned(const char *name, const hs_image *stored, int orientati
   hs_image_free(&image);
 }
 
-static void orientations_are_applied(void **state) {
-  (void)state;
+TEST(orientations_are_applied) {
   static const char *const patterns[] = {"tiff_turned%d.tif", "webp_exif%d.webp"};
   for (size_t n = 0; n < 2; n++) {
     char name[64];
@@ -166,8 +159,7 @@ static void orientations_are_applied(void **state) {
 }
 
 /* A WebP whose EXIF chunk has a GPS position and a focal length. */
-static void exif_is_told(void **state) {
-  (void)state;
+TEST(exif_is_told) {
 #if HARTSIFT_HAVE_WEBP
   static const exif_field fields[] = {{IN_EXIF, 0xA405, FIELD_SHORT, 1, {28}},
                                       {IN_GPS, 1, FIELD_ASCII, 2, {'S'}},
@@ -212,8 +204,7 @@ static const char *const samples[] = {"tiff_rgb8_little.tif", "tiff_tiled_planes
                                       "bmp_565.bmp",          "bmp_32_v5.bmp"};
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
-static void limits_are_kept(void **state) {
-  (void)state;
+TEST(limits_are_kept) {
   for (size_t i = 0; i < SAMPLES; i++) {
     if (!has_library(samples[i])) continue;
     image_file file = read_kept(samples[i]);
@@ -228,8 +219,7 @@ static void limits_are_kept(void **state) {
   }
 }
 
-static void allocations_may_fail(void **state) {
-  (void)state;
+TEST(allocations_may_fail) {
   for (size_t i = 0; i < SAMPLES; i++) {
     if (!has_library(samples[i])) continue;
     image_file file = read_kept(samples[i]);
@@ -273,8 +263,7 @@ static uint64_t next_random(uint64_t *seed) {
 
 enum { MUTANTS = 1500 };
 
-static void mutants_are_read_or_refused(void **state) {
-  (void)state;
+TEST(mutants_are_read_or_refused) {
   static const uint8_t extremes[] = {0, 1, 0x7F, 0x80, 0xFF, 3};
   uint64_t seed = 11;
   for (size_t i = 0; i < SAMPLES; i++) {
@@ -298,24 +287,9 @@ static void mutants_are_read_or_refused(void **state) {
 }
 
 /* Two letters do not make a BMP. */
-static void beginnings_are_told_apart(void **state) {
-  (void)state;
+TEST(beginnings_are_told_apart) {
   static const char text[] = "BMW and others are makers of cars, not of pictures";
   const image_file file = {(uint8_t *)(uintptr_t)text, sizeof text};
   hs_image image;
   assert_int_equal(load(&file, (hs_load_options){0}, &image), HS_ERR_FORMAT);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(twins_are_equal),
-      cmocka_unit_test(masks_are_scaled),
-      cmocka_unit_test(exif_is_told),
-      cmocka_unit_test(orientations_are_applied),
-      cmocka_unit_test(limits_are_kept),
-      cmocka_unit_test(allocations_may_fail),
-      cmocka_unit_test(beginnings_are_told_apart),
-      cmocka_unit_test(mutants_are_read_or_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,11 @@
  * the size in their manifest, broken files fail with a reason.
  */
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
-#include "tests/support/skip.h"
 
 enum { CORPUS_PATH_BYTES = 1024, CORPUS_MESSAGE_BYTES = 1200 };
 
@@ -135,13 +130,9 @@ static size_t check_manifest(const char *folder) {
   return files;
 }
 
-static void test_kept_images(void **state) {
-  (void)state;
-  assert_true(check_manifest(images_folder) >= 130);
-}
+TEST(test_kept_images) { assert_true(check_manifest(images_folder) >= 130); }
 
-static void test_kept_images_that_are_equal(void **state) {
-  (void)state;
+TEST(test_kept_images_that_are_equal) {
   static const char *const pairs[][2] = {{"png_gray8.png", "pnm_p5.pgm"},
                                          {"png_gray8.png", "pnm_p2.pgm"},
                                          {"png_gray8.png", "pam_grayscale.pam"},
@@ -180,8 +171,7 @@ static void test_kept_images_that_are_equal(void **state) {
 #endif
 }
 
-static void test_generated_collection(void **state) {
-  (void)state;
+TEST(test_generated_collection) {
   char folder[CORPUS_PATH_BYTES];
   find_collection(folder, "formats/generated");
   assert_true(check_manifest(folder) > 40);
@@ -225,8 +215,7 @@ static void check_suite_file(const char *folder, const char *name) {
   }
 }
 
-static void test_png_suite(void **state) {
-  (void)state;
+TEST(test_png_suite) {
   char folder[CORPUS_PATH_BYTES];
   find_collection(folder, "formats/pngsuite");
   DIR *directory = opendir(folder);
@@ -254,8 +243,7 @@ static void test_png_suite(void **state) {
 
 #if HARTSIFT_HAVE_JPEG
 
-static void test_jpeg_reference(void **state) {
-  (void)state;
+TEST(test_jpeg_reference) {
   char folder[CORPUS_PATH_BYTES];
   find_collection(folder, "formats/jpeg_reference");
   hs_image image;
@@ -290,8 +278,7 @@ static void make_thumbnail(const char *folder, const char *name, double thumb[TH
 }
 
 /* Four stored orientations of one photograph decode alike. */
-static void test_exif_collection(void **state) {
-  (void)state;
+TEST(test_exif_collection) {
   static double upright[THUMB_WIDTH * THUMB_HEIGHT], turned[THUMB_WIDTH * THUMB_HEIGHT];
   static const char *const names[] = {"Landscape_3.jpg", "Landscape_6.jpg", "Landscape_8.jpg"};
   char folder[CORPUS_PATH_BYTES];
@@ -311,19 +298,3 @@ static void test_exif_collection(void **state) {
 }
 
 #endif
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_kept_images),
-    cmocka_unit_test(test_kept_images_that_are_equal),
-    cmocka_unit_test(test_generated_collection),
-#if HARTSIFT_HAVE_PNG
-    cmocka_unit_test(test_png_suite),
-#endif
-#if HARTSIFT_HAVE_JPEG
-    cmocka_unit_test(test_jpeg_reference),
-    cmocka_unit_test(test_exif_collection),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -2,9 +2,6 @@
  * Loading by name and from memory, for every format: statuses, messages, limits, pipes, standard input, scenes; and
  * saving.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,10 +9,8 @@
 #include "tests/support/test.h"
 
 #include "pipeline/cli/draw/drawing.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 static const char small_pgm[] = "P5 3 2 255 abcdef";
 enum { SMALL_BYTES = sizeof small_pgm - 1 };
@@ -42,8 +37,7 @@ static void assert_loads_small(const char *path) {
   hs_image_free(&image);
 }
 
-static void test_arguments(void **state) {
-  (void)state;
+TEST(test_arguments) {
   hs_image image;
   hs_load_options options = {.struct_size = sizeof options};
   assert_int_equal(hs_load_image("name", &options, NULL), HS_ERR_ARGUMENT);
@@ -60,8 +54,7 @@ static void test_arguments(void **state) {
   hs_image_free(&empty);
 }
 
-static void test_unusable_files(void **state) {
-  const scratch_folder *folder = *state;
+TEST_IN_FOLDER(test_unusable_files) {
   char path[SCRATCH_PATH_BYTES];
   assert_load_fails(scratch_folder_path(folder, "missing", path), HS_ERR_IO, path);
   assert_load_fails(folder->path, HS_ERR_IO, folder->path);
@@ -79,18 +72,17 @@ static void test_unusable_files(void **state) {
   }
 }
 
-static void test_control_characters_stay_out_of_messages(void **state) {
+TEST_IN_FOLDER(test_control_characters_stay_out_of_messages) {
   char path[SCRATCH_PATH_BYTES], message[1400];
   const hs_load_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
   hs_image image;
-  scratch_folder_path(*state, "a\x1b[2Jb", path);
+  scratch_folder_path(folder, "a\x1b[2Jb", path);
   assert_int_equal(hs_load_image(path, &options, &image), HS_ERR_IO);
   assert_null(strchr(message, '\x1b'));
   assert_non_null(strstr(message, "a?[2Jb"));
 }
 
-static void test_small_message_buffers(void **state) {
-  (void)state;
+TEST(test_small_message_buffers) {
   char message[20];
   for (size_t bytes = 0; bytes <= 10; bytes++) {
     memset(message, '~', sizeof message);
@@ -103,9 +95,9 @@ static void test_small_message_buffers(void **state) {
 }
 
 /* Files larger than the first read, of sizes around the buffer's size. */
-static void test_file_sizes(void **state) {
+TEST_IN_FOLDER(test_file_sizes) {
   char path[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "picture", path);
+  scratch_folder_path(folder, "picture", path);
   for (int32_t width = 4080; width <= 4100; width++) {
     uint8_t *file = malloc(9000);
     assert_non_null(file);
@@ -120,9 +112,9 @@ static void test_file_sizes(void **state) {
   }
 }
 
-static void test_limits(void **state) {
+TEST_IN_FOLDER(test_limits) {
   char path[SCRATCH_PATH_BYTES];
-  scratch_write_file(scratch_folder_path(*state, "small", path), small_pgm, SMALL_BYTES);
+  scratch_write_file(scratch_folder_path(folder, "small", path), small_pgm, SMALL_BYTES);
   hs_load_options options = {.struct_size = sizeof options, .max_pixels = 6};
   hs_image image;
   assert_int_equal(hs_load_image(path, &options, &image), HS_OK);
@@ -140,13 +132,13 @@ static void test_limits(void **state) {
   assert_int_equal(hs_load_image(path, &options, &image), HS_ERR_LIMIT);
 }
 
-static void test_every_allocation_fails_once(void **state) {
+TEST_IN_FOLDER(test_every_allocation_fails_once) {
   char path[SCRATCH_PATH_BYTES];
   uint8_t *file = malloc(20000);
   assert_non_null(file);
   memset(file, 50, 20000);
   memcpy(file, "P5 190 100 255\n", 15);
-  scratch_write_file(scratch_folder_path(*state, "picture", path), file, 20000);
+  scratch_write_file(scratch_folder_path(folder, "picture", path), file, 20000);
   free(file);
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -165,9 +157,9 @@ static void test_every_allocation_fails_once(void **state) {
   assert_true(fail_at >= 5); /* the file twice, picture and row; then none fails */
 }
 
-static void test_pipes(void **state) {
+TEST_IN_FOLDER(test_pipes) {
   char path[SCRATCH_PATH_BYTES];
-  assert_int_equal(mkfifo(scratch_folder_path(*state, "pipe", path), 0600), 0);
+  assert_int_equal(mkfifo(scratch_folder_path(folder, "pipe", path), 0600), 0);
   /* No writer: an empty file, not an endless wait. */
   assert_load_fails(path, HS_ERR_FORMAT, "empty");
   int ends[2];
@@ -180,9 +172,9 @@ static void test_pipes(void **state) {
 }
 
 /* In a child process, since it redirects standard input. */
-static void test_standard_input(void **state) {
+TEST_IN_FOLDER(test_standard_input) {
   char path[SCRATCH_PATH_BYTES];
-  scratch_write_file(scratch_folder_path(*state, "small", path), small_pgm, SMALL_BYTES);
+  scratch_write_file(scratch_folder_path(folder, "small", path), small_pgm, SMALL_BYTES);
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
@@ -204,8 +196,7 @@ static void test_standard_input(void **state) {
 }
 
 /* A growing buffer exists twice while it is copied: the limit counts both. */
-static void test_endless_pipe(void **state) {
-  (void)state;
+TEST(test_endless_pipe) {
   enum { LIMIT = 100000 };
   int ends[2];
   char path[64], message[200] = "";
@@ -239,7 +230,7 @@ static void test_endless_pipe(void **state) {
 }
 
 /* With only_files every name means a file. */
-static void test_only_files(void **state) {
+TEST_IN_FOLDER(test_only_files) {
   char before[SCRATCH_PATH_BYTES], path[SCRATCH_PATH_BYTES];
   hs_load_options options = {.struct_size = sizeof options, .only_files = 1};
   const hs_file_options only_files = {.struct_size = sizeof only_files, .format = HS_FORMAT_CSV, .only_files = 1};
@@ -247,7 +238,7 @@ static void test_only_files(void **state) {
   hs_image image;
   hs_features features = {0};
   assert_non_null(getcwd(before, sizeof before));
-  assert_int_equal(chdir(((scratch_folder *)*state)->path), 0);
+  assert_int_equal(chdir(((scratch_folder *)folder)->path), 0);
   assert_int_equal(hs_load_image("@scene", &options, &image), HS_ERR_IO);
   assert_int_equal(hs_load_image("-", &options, &image), HS_ERR_IO);
   scratch_write_file("@scene:5x5", small_pgm, SMALL_BYTES);
@@ -262,12 +253,11 @@ static void test_only_files(void **state) {
   assert_int_equal(hs_load_features("-", &features, &only_files), HS_OK);
   assert_int_equal(chdir(before), 0);
   assert_int_equal(features.count, 0);
-  assert_int_equal(access(scratch_folder_path(*state, "-", path), F_OK), 0);
+  assert_int_equal(access(scratch_folder_path(folder, "-", path), F_OK), 0);
   hs_features_free(&features);
 }
 
-static void test_scenes(void **state) {
-  (void)state;
+TEST(test_scenes) {
   hs_image named, rendered;
   assert_int_equal(hs_load_image("@scene:64x48:7", NULL, &named), HS_OK);
   assert_int_equal(hs_render_scene(64, 48, 7, NULL, NULL, &rendered), HS_OK);
@@ -313,7 +303,7 @@ static void assert_saved(const char *path, const hs_image *view, hs_pixel_layout
   hs_image_free(&image);
 }
 
-static void test_saved_pictures_come_back(void **state) {
+TEST_IN_FOLDER(test_saved_pictures_come_back) {
   static const struct {
     const char *name;
     hs_pixel_layout layout, read_as;
@@ -332,7 +322,7 @@ static void test_saved_pictures_come_back(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char path[SCRATCH_PATH_BYTES], message[1400];
     const hs_image view = padded_view(bytes, cases[i].layout);
-    scratch_folder_path(*state, cases[i].name, path);
+    scratch_folder_path(folder, cases[i].name, path);
     const hs_status status = image_save(path, &view, message, sizeof message);
     if (cases[i].available) {
       assert_int_equal(status, HS_OK);
@@ -344,15 +334,15 @@ static void test_saved_pictures_come_back(void **state) {
       assert_non_null(strstr(message, "built without"));
     }
   }
-  assert_int_equal(scratch_folder_count(*state), written);
+  assert_int_equal(scratch_folder_count(folder), written);
 }
 
-static void test_unusable_pictures_leave_nothing(void **state) {
+TEST_IN_FOLDER(test_unusable_pictures_leave_nothing) {
   char path[SCRATCH_PATH_BYTES], message[1400];
   uint8_t bytes[7 * 40];
   const hs_image gray = padded_view(bytes, HS_GRAY), colour = padded_view(bytes, HS_RGB);
   hs_image odd = gray;
-  scratch_folder_path(*state, "picture.pgm", path);
+  scratch_folder_path(folder, "picture.pgm", path);
   assert_int_equal(image_save(path, &colour, message, sizeof message), HS_ERR_UNSUPPORTED);
   assert_int_equal(image_save(NULL, &gray, message, sizeof message), HS_ERR_ARGUMENT);
   assert_int_equal(image_save(path, NULL, NULL, 0), HS_ERR_ARGUMENT);
@@ -364,68 +354,41 @@ static void test_unusable_pictures_leave_nothing(void **state) {
   odd = gray;
   odd.layout = HS_BGRA;
   assert_int_equal(image_save(path, &odd, message, sizeof message), HS_ERR_IMAGE);
-  assert_int_equal(image_save(scratch_folder_path(*state, "picture", path), &gray, message, sizeof message),
+  assert_int_equal(image_save(scratch_folder_path(folder, "picture", path), &gray, message, sizeof message),
                    HS_ERR_UNSUPPORTED);
   assert_non_null(strstr(message, path));
-  assert_int_equal(image_save(scratch_folder_path(*state, "no/picture.pgm", path), &gray, message, sizeof message),
+  assert_int_equal(image_save(scratch_folder_path(folder, "no/picture.pgm", path), &gray, message, sizeof message),
                    HS_ERR_IO);
   assert_non_null(strstr(message, path));
-  assert_int_equal(scratch_folder_count(*state), 0);
+  assert_int_equal(scratch_folder_count(folder), 0);
 }
 
 /* JPEG allows 65500 pixels a side: the encoder fails in the middle. */
-static void test_encoder_failure_keeps_the_old_file(void **state) {
+TEST_IN_FOLDER(test_encoder_failure_keeps_the_old_file) {
   char path[SCRATCH_PATH_BYTES], message[1400];
   static uint8_t wide[70000];
   const hs_image image = {.data = wide, .width = 70000, .height = 1, .type = HS_U8, .layout = HS_GRAY};
-  scratch_write_file(scratch_folder_path(*state, "old.jpg", path), small_pgm, SMALL_BYTES);
+  scratch_write_file(scratch_folder_path(folder, "old.jpg", path), small_pgm, SMALL_BYTES);
   assert_int_equal(image_save(path, &image, message, sizeof message), HS_ERR_UNSUPPORTED);
   assert_non_null(strstr(message, path));
   assert_loads_small(path);
-  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(scratch_folder_count(folder), 1);
 }
 
-static void test_full_disk(void **state) {
-  (void)state;
+TEST_IN_FOLDER(test_full_disk) {
   if (access("/dev/full", W_OK) != 0) skip_because("no /dev/full");
   char path[SCRATCH_PATH_BYTES], message[1400];
   static uint8_t large[300 * 300];
   const hs_image image = {.data = large, .width = 300, .height = 300, .type = HS_U8, .layout = HS_GRAY};
-  assert_int_equal(symlink("/dev/full", scratch_folder_path(*state, "full.pgm", path)), 0);
+  assert_int_equal(symlink("/dev/full", scratch_folder_path(folder, "full.pgm", path)), 0);
   assert_int_equal(image_save(path, &image, message, sizeof message), HS_ERR_IO);
   assert_non_null(strstr(message, "full"));
 #if HARTSIFT_HAVE_PNG
-  assert_int_equal(symlink("/dev/full", scratch_folder_path(*state, "full.png", path)), 0);
+  assert_int_equal(symlink("/dev/full", scratch_folder_path(folder, "full.png", path)), 0);
   assert_int_equal(image_save(path, &image, message, sizeof message), HS_ERR_IO);
 #endif
 #if HARTSIFT_HAVE_JPEG
-  assert_int_equal(symlink("/dev/full", scratch_folder_path(*state, "full.jpg", path)), 0);
+  assert_int_equal(symlink("/dev/full", scratch_folder_path(folder, "full.jpg", path)), 0);
   assert_int_equal(image_save(path, &image, message, sizeof message), HS_ERR_IO);
 #endif
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_arguments),
-      cmocka_unit_test_setup_teardown(test_unusable_files, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_control_characters_stay_out_of_messages, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test(test_small_message_buffers),
-      cmocka_unit_test_setup_teardown(test_file_sizes, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_limits, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_every_allocation_fails_once, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_pipes, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_standard_input, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test(test_endless_pipe),
-      cmocka_unit_test_setup_teardown(test_only_files, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test(test_scenes),
-      cmocka_unit_test_setup_teardown(test_saved_pictures_come_back, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_unusable_pictures_leave_nothing, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_encoder_failure_keeps_the_old_file, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_full_disk, scratch_folder_set_up, scratch_folder_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

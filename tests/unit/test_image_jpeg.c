@@ -2,13 +2,8 @@
  * JPEG files of every colour space and coding, compared with libjpeg's own planes and with each other; files truncated
  * anywhere; EXIF orientations of an asymmetric picture.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "pipeline/image_io/image_io.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
@@ -17,8 +12,7 @@
 enum { WIDTH = 43, HEIGHT = 29 };
 
 /* The standard's wording: the sides of the picture at the stored row 0 and column 0. */
-static void test_exif_placement(void **state) {
-  (void)state;
+TEST(test_exif_placement) {
   enum { W = 3, H = 2 };
   /* Stored: 0 1 2 / 3 4 5. */
   static const uint8_t seen[9][W * H] = {{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3},
@@ -73,8 +67,7 @@ static void load(const image_file *file, int keep_colour, hs_image *image) {
   assert_int_equal(image->type, HS_U8);
 }
 
-static void test_luma_is_taken_as_stored(void **state) {
-  (void)state;
+TEST(test_luma_is_taken_as_stored) {
   for (jpeg_space space = JPEG_GRAY; space <= JPEG_YCBCR; space++) {
     for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
       for (int sampling = 1; sampling <= 2; sampling++) {
@@ -96,8 +89,7 @@ static void test_luma_is_taken_as_stored(void **state) {
 }
 
 /* Colour equals the input within the coding loss; gray computed from it by the formula is exact. */
-static void test_rgb_coded(void **state) {
-  (void)state;
+TEST(test_rgb_coded) {
   static uint8_t samples[WIDTH * HEIGHT * 3];
   fill_samples(samples, 3, WIDTH, HEIGHT);
   for (jpeg_space space = JPEG_YCBCR; space <= JPEG_RGB; space++) {
@@ -120,8 +112,7 @@ static void test_rgb_coded(void **state) {
 }
 
 /* One flat colour in every representation of CMYK. */
-static void test_cmyk(void **state) {
-  (void)state;
+TEST(test_cmyk) {
   static const uint8_t ink[4] = {30, 200, 90, 60};
   static uint8_t samples[16 * 16 * 4];
   for (jpeg_space space = JPEG_CMYK; space <= JPEG_YCCK; space++) {
@@ -146,8 +137,7 @@ static void test_cmyk(void **state) {
 }
 
 /* A file truncated anywhere gives an error or the whole picture, never a partly gray one. */
-static void test_every_cut(void **state) {
-  (void)state;
+TEST(test_every_cut) {
   size_t accepted = 0;
   for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
     image_file file = make_jpeg(JPEG_YCBCR, coding, 2);
@@ -177,8 +167,7 @@ static void test_every_cut(void **state) {
   assert_true(accepted >= 2); /* a missing end marker alone does no harm */
 }
 
-static void test_orientation_is_applied(void **state) {
-  (void)state;
+TEST(test_orientation_is_applied) {
   static uint8_t samples[WIDTH * HEIGHT * 3];
   uint8_t exif[EXIF_MAKER_BYTES];
   for (uint32_t orientation = 1; orientation <= 8; orientation++) {
@@ -222,8 +211,7 @@ static void test_orientation_is_applied(void **state) {
 }
 
 /* libjpeg's own memory must come from the caller's allocator and be returned. */
-static void test_every_allocation_fails_once(void **state) {
-  (void)state;
+TEST(test_every_allocation_fails_once) {
   image_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2);
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -244,8 +232,7 @@ static void test_every_allocation_fails_once(void **state) {
 }
 
 /* A progressive file needs all coefficients at once: more memory than the picture. */
-static void test_memory_limit(void **state) {
-  (void)state;
+TEST(test_memory_limit) {
   static uint8_t samples[640 * 480 * 3];
   const jpeg_spec spec = {
       .space = JPEG_YCBCR, .coding = JPEG_PROGRESSIVE, .quality = 80, .luma_sampling = 1, .width = 640, .height = 480};
@@ -262,8 +249,7 @@ static void test_memory_limit(void **state) {
 }
 
 /* Sampling factors that divide no other component's: for a picture 8 pixels wide libjpeg stores four blocks a row. */
-static void test_memory_of_whole_mcus(void **state) {
-  (void)state;
+TEST(test_memory_of_whole_mcus) {
   static uint8_t samples[8 * 640];
   const jpeg_spec spec = {
       .space = JPEG_GRAY, .coding = JPEG_PROGRESSIVE, .quality = 80, .luma_sampling = 1, .width = 8, .height = 640};
@@ -287,8 +273,7 @@ static void test_memory_of_whole_mcus(void **state) {
 #else
 
 /* Without libjpeg the reader returns an error that says so. */
-static void test_unsupported(void **state) {
-  (void)state;
+TEST(test_unsupported) {
   static const uint8_t start[4] = {0xFF, 0xD8, 0xFF, 0xE0};
   char message[200];
   hs_load_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
@@ -298,22 +283,3 @@ static void test_unsupported(void **state) {
 }
 
 #endif
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_exif_placement),
-#if HARTSIFT_HAVE_JPEG
-    cmocka_unit_test(test_luma_is_taken_as_stored),
-    cmocka_unit_test(test_rgb_coded),
-    cmocka_unit_test(test_cmyk),
-    cmocka_unit_test(test_every_cut),
-    cmocka_unit_test(test_orientation_is_applied),
-    cmocka_unit_test(test_every_allocation_fails_once),
-    cmocka_unit_test(test_memory_limit),
-    cmocka_unit_test(test_memory_of_whole_mcus),
-#else
-    cmocka_unit_test(test_unsupported),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -1,8 +1,6 @@
 /*
  * Shards of lists of images, and lists as text and by the endings of names.
  */
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_batch.h"
@@ -13,8 +11,7 @@ static const char *variable(void *user, const char *name) {
   return strcmp(name, "A") == 0 ? "3" : strcmp(name, "B") == 0 ? "x" : NULL;
 }
 
-static void test_shards(void **state) {
-  (void)state;
+TEST(test_shards) {
   static const struct {
     const char *text, *message; /* message: "" where there is one */
     int32_t shard, shards;
@@ -46,8 +43,7 @@ static int32_t join(void *user, const char *name) {
   return 1;
 }
 
-static void test_lists_of_names(void **state) {
-  (void)state;
+TEST(test_lists_of_names) {
   static const struct {
     const char *text;
     size_t size;
@@ -87,8 +83,7 @@ static void test_lists_of_names(void **state) {
 }
 
 /* A message is set by every call, so that none of an earlier one is taken for it. */
-static void test_messages_of_wrong_calls(void **state) {
-  (void)state;
+TEST(test_messages_of_wrong_calls) {
   char message[64] = "earlier";
   int32_t shard, shards;
   const hs_image_search later = {.take = join, .reserved = {1}};
@@ -97,13 +92,4 @@ static void test_messages_of_wrong_calls(void **state) {
   strcpy(message, "earlier");
   assert_int_equal(hs_find_shard(NULL, variable, NULL, &shard, &shards, message, sizeof message), HS_ERR_ARGUMENT);
   assert_string_equal(message, "");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_shards),
-      cmocka_unit_test(test_lists_of_names),
-      cmocka_unit_test(test_messages_of_wrong_calls),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

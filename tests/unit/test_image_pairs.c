@@ -3,13 +3,9 @@
  * compared with all pairs tested one by one.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"
@@ -26,7 +22,7 @@ static void expect_pairs(const hs_image_pairs *got, const uint32_t (*expected)[2
 
 /* ------------------------------------------------------------------ names */
 
-static void names_follow_each_other_naturally(void **state) {
+TEST(names_follow_each_other_naturally) {
   /* In order: a/img1 (3), a/img02 (1), a/img2 (4), a/img10 (0), b (2). */
   static const char *const names[] = {"a/img10", "a/img02", "b", "a/img1", "a/img2"};
   static const uint32_t next[][2] = {{0, 2}, {0, 4}, {1, 3}, {1, 4}};
@@ -45,7 +41,7 @@ static void names_follow_each_other_naturally(void **state) {
   hs_image_pairs_free(&pairs);
 }
 
-static void quadratic_adds_powers_of_two(void **state) {
+TEST(quadratic_adds_powers_of_two) {
   char texts[40][8];
   const char *names[40];
   hs_image_pairs pairs = {0};
@@ -68,7 +64,7 @@ static void quadratic_adds_powers_of_two(void **state) {
   hs_image_pairs_free(&pairs);
 }
 
-static void hard_names(void **state) {
+TEST(hard_names) {
   static const char *const names[] = {
       "x", "x", "", "9", "10", "00", "0", "\xc3\xa9", "99999999999999999999999", "99999999999999999999998"};
   static const uint32_t none[1][2] = {{0, 0}};
@@ -143,7 +139,7 @@ static void check_nearby(const double *places, double metres, uint32_t at_most) 
   hs_image_pairs_free(&pairs);
 }
 
-static void nearby_is_exact(void **state) {
+TEST(nearby_is_exact) {
   double places[3 * PLACES];
   hs_image_pairs pairs = {0};
   (void)state;
@@ -162,7 +158,7 @@ static void nearby_is_exact(void **state) {
   assert_int_equal(pairs.count, 0);
 }
 
-static void places_on_earth(void **state) {
+TEST(places_on_earth) {
   double place[3], other[3];
   (void)state;
   assert_int_equal(hs_earth_place(0.0, 0.0, 0.0, place), HS_OK);
@@ -215,7 +211,7 @@ static bool proposes(const int8_t *vectors, size_t a, size_t b, size_t neighbors
   return better < neighbors;
 }
 
-static void similar_is_exact_with_any_threads(void **state) {
+TEST(similar_is_exact_with_any_threads) {
   static const uint32_t neighbors[] = {1, 7, VECTORS - 1, 5000};
   static const int32_t threads[] = {0, 1, 3};
   int8_t *vectors = malloc(VECTORS * LENGTH);
@@ -263,7 +259,7 @@ static void check_blended(const int8_t *vectors, const int8_t *blended, size_t i
     assert_true(fabs(blended[image * LENGTH + i] - sums[i] * 127.0 / largest) < 0.5001);
 }
 
-static void blending_adds_the_nearest(void **state) {
+TEST(blending_adds_the_nearest) {
   int8_t *vectors = malloc(VECTORS * LENGTH), *blended[3];
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 3;
@@ -292,7 +288,7 @@ static void blending_adds_the_nearest(void **state) {
   free(vectors);
 }
 
-static void similar_of_few_and_wrong_arguments(void **state) {
+TEST(similar_of_few_and_wrong_arguments) {
   const int8_t vectors[2] = {3, 5};
   hs_image_pairs pairs = {0};
   (void)state;
@@ -320,7 +316,7 @@ static hs_status all_three(hs_image_pairs *pairs, const double *places, const in
   return status;
 }
 
-static void every_allocation_may_fail(void **state) {
+TEST(every_allocation_may_fail) {
   double places[3 * PLACES];
   int8_t *vectors = malloc(VECTORS * LENGTH);
   counted_allocator counter = {.fill = 0xa5};
@@ -341,19 +337,4 @@ static void every_allocation_may_fail(void **state) {
   }
   assert_true(counter.made > 8);
   free(vectors);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_follow_each_other_naturally),
-      cmocka_unit_test(quadratic_adds_powers_of_two),
-      cmocka_unit_test(hard_names),
-      cmocka_unit_test(nearby_is_exact),
-      cmocka_unit_test(places_on_earth),
-      cmocka_unit_test(similar_is_exact_with_any_threads),
-      cmocka_unit_test(blending_adds_the_nearest),
-      cmocka_unit_test(similar_of_few_and_wrong_arguments),
-      cmocka_unit_test(every_allocation_may_fail),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

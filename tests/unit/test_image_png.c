@@ -2,14 +2,9 @@
  * PNG files of every colour type, depth and interlacing, compared sample by sample with the expected pixels; files
  * truncated anywhere; every allocation failing.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/content_digest.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"
 
@@ -63,8 +58,7 @@ static void check_spec(const png_spec *spec) {
   image_file_free(&file);
 }
 
-static void test_every_kind(void **state) {
-  (void)state;
+TEST(test_every_kind) {
   static const struct {
     int colour_type, depth;
   } kinds[] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
@@ -86,8 +80,7 @@ static void test_every_kind(void **state) {
 }
 
 /* A truncated file is an error or complete: the end chunk may be missing. */
-static void test_every_cut(void **state) {
-  (void)state;
+TEST(test_every_cut) {
   for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = interlaced, .width = 9, .height = 7};
     image_file file = png_spec_make(&spec);
@@ -112,8 +105,7 @@ static void test_every_cut(void **state) {
 }
 
 /* A checksum detects any single changed byte up to the end of the pixels. */
-static void test_every_changed_byte(void **state) {
-  (void)state;
+TEST(test_every_changed_byte) {
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
   image_file file = png_spec_make(&spec);
   for (size_t at = 0; at < file.size - 12; at++) {
@@ -127,8 +119,7 @@ static void test_every_changed_byte(void **state) {
   image_file_free(&file);
 }
 
-static void test_every_allocation_fails_once(void **state) {
-  (void)state;
+TEST(test_every_allocation_fails_once) {
   for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 16, .interlaced = interlaced, .width = 31, .height = 12};
     image_file file = png_spec_make(&spec);
@@ -163,8 +154,7 @@ static void put_u32(uint8_t *at, uint32_t value) {
 
 /* A header that claims more than deflate can produce from the following bytes: refused before memory for the picture is
  * allocated. */
-static void test_size_that_the_file_cannot_have(void **state) {
-  (void)state;
+TEST(test_size_that_the_file_cannot_have) {
   enum { HEADER = 16, CLAIMED_WIDTH = 900000 };
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
   image_file file = png_spec_make(&spec);
@@ -184,8 +174,7 @@ static void test_size_that_the_file_cannot_have(void **state) {
 }
 
 /* The memory limit includes the decoder's memory besides the picture. */
-static void test_memory_limit(void **state) {
-  (void)state;
+TEST(test_memory_limit) {
   const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = 1, .width = 300, .height = 200};
   image_file file = png_spec_make(&spec);
   hs_load_options options = {.struct_size = sizeof options};
@@ -201,8 +190,7 @@ static void test_memory_limit(void **state) {
 #else
 
 /* Without libpng the reader returns an error that says so. */
-static void test_unsupported(void **state) {
-  (void)state;
+TEST(test_unsupported) {
   static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   char message[200];
   hs_load_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
@@ -212,19 +200,3 @@ static void test_unsupported(void **state) {
 }
 
 #endif
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-#if HARTSIFT_HAVE_PNG
-    cmocka_unit_test(test_every_kind),
-    cmocka_unit_test(test_every_cut),
-    cmocka_unit_test(test_every_changed_byte),
-    cmocka_unit_test(test_every_allocation_fails_once),
-    cmocka_unit_test(test_size_that_the_file_cannot_have),
-    cmocka_unit_test(test_memory_limit),
-#else
-    cmocka_unit_test(test_unsupported),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -1,13 +1,8 @@
 /*
  * Handwritten PNM files of every kind: exact pixels, scaling, comments, damaged headers.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"
 
@@ -49,8 +44,7 @@ static void check(const char *bytes, size_t size, int keep_colour, hs_sample_typ
 #define CHECK_RGB16(text, width, height, ...)                                                                          \
   check(text, sizeof text - 1, 1, HS_U16, HS_RGB, width, height, (const uint16_t[]){__VA_ARGS__})
 
-static void test_bits(void **state) {
-  (void)state;
+TEST(test_bits) {
   CHECK_GRAY8("P1\n3 2\n010\n110", 3, 2, 255, 0, 255, 0, 0, 255);
   CHECK_GRAY8("P1 3 2 0 1 0 # comment\n1 1\n0", 3, 2, 255, 0, 255, 0, 0, 255);
   CHECK_GRAY8("P4\n3 2\n\x5F\xC0", 3, 2, 255, 0, 255, 0, 0, 255);
@@ -58,8 +52,7 @@ static void test_bits(void **state) {
               255, 0, 255);
 }
 
-static void test_gray(void **state) {
-  (void)state;
+TEST(test_gray) {
   CHECK_GRAY8("P2\n2 2\n255\n0 1\n254 255", 2, 2, 0, 1, 254, 255);
   CHECK_GRAY8("P5\n2 2\n255\n\x00\x01\xFE\xFF", 2, 2, 0, 1, 254, 255);
   CHECK_GRAY8("P5#c\n2#c\n2 #c\r\n255\n\x00\x01\xFE\xFF", 2, 2, 0, 1, 254, 255);
@@ -68,8 +61,7 @@ static void test_gray(void **state) {
   CHECK_GRAY16("P5 2 1 65535 \x01\x02\xFF\xFF", 2, 1, 258, 65535);
 }
 
-static void test_maximum_is_scaled_to_the_nearest(void **state) {
-  (void)state;
+TEST(test_maximum_is_scaled_to_the_nearest) {
   CHECK_GRAY8("P2 5 1 100 0 1 50 99 100", 5, 1, 0, 3, 128, 252, 255);
   CHECK_GRAY8("P5 2 1 1 \x00\x01", 2, 1, 0, 255);
   CHECK_GRAY16("P2 4 1 1000 0 1 500 1000", 4, 1, 0, 66, 32768, 65535);
@@ -86,8 +78,7 @@ static void test_maximum_is_scaled_to_the_nearest(void **state) {
   }
 }
 
-static void test_colour(void **state) {
-  (void)state;
+TEST(test_colour) {
   const uint16_t gray = (uint16_t)image_maker_gray(10, 200, 30);
   const uint16_t gray16 = (uint16_t)image_maker_gray(0x0102, 0xFFFE, 0x8000);
   CHECK_GRAY8("P3 1 1 255 10 200 30", 1, 1, gray);
@@ -103,8 +94,7 @@ static void test_colour(void **state) {
 #define PAM(depth, maximum, type, data)                                                                                \
   "P7\nWIDTH 2\n# comment\nHEIGHT 1\nDEPTH " depth "\nMAXVAL " maximum "\nTUPLTYPE " type "\nENDHDR\n" data
 
-static void test_pam(void **state) {
-  (void)state;
+TEST(test_pam) {
   const uint16_t gray = (uint16_t)image_maker_gray(10, 200, 30);
   CHECK_GRAY8(PAM("1", "1", "BLACKANDWHITE", "\x01\x00"), 2, 1, 255, 0);
   CHECK_GRAY8(PAM("2", "1", "BLACKANDWHITE_ALPHA", "\x01\x00\x00\x01"), 2, 1, 255, 0);
@@ -119,14 +109,12 @@ static void test_pam(void **state) {
   check("P5 1 1 255 \x07", 12, 1, HS_U8, HS_GRAY, 1, 1, (const uint16_t[]){7});
 }
 
-static void test_first_of_several(void **state) {
-  (void)state;
+TEST(test_first_of_several) {
   CHECK_GRAY8("P5 1 1 255 \x07P5 2 2 255 abcd", 1, 1, 7);
   CHECK_GRAY8("P2 1 1 255 7\nP2 1 1 255 8", 1, 1, 7);
 }
 
-static void test_damaged(void **state) {
-  (void)state;
+TEST(test_damaged) {
   static const struct {
     const char *bytes;
     hs_status status;
@@ -165,8 +153,7 @@ static void test_damaged(void **state) {
   }
 }
 
-static void test_every_cut(void **state) {
-  (void)state;
+TEST(test_every_cut) {
   static const char *const files[] = {"P1 3 2 010110", "P2 3 2 255 1 2 3 4 5 6", "P5 3 2 255 abcdef",
                                       "P6 2 1 255 abcdef", PAM("3", "255", "RGB", "abcdef")};
   for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -180,8 +167,7 @@ static void test_every_cut(void **state) {
   }
 }
 
-static void test_every_allocation_fails_once(void **state) {
-  (void)state;
+TEST(test_every_allocation_fails_once) {
   static const char file[] = "P6 2 1 255 abcdef";
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -197,19 +183,4 @@ static void test_every_allocation_fails_once(void **state) {
   assert_int_equal(counter.alive, 1);
   hs_image_free(&image);
   assert_int_equal(counter.alive, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bits),
-      cmocka_unit_test(test_gray),
-      cmocka_unit_test(test_maximum_is_scaled_to_the_nearest),
-      cmocka_unit_test(test_colour),
-      cmocka_unit_test(test_pam),
-      cmocka_unit_test(test_first_of_several),
-      cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_every_cut),
-      cmocka_unit_test(test_every_allocation_fails_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

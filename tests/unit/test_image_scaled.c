@@ -3,13 +3,9 @@
  * orientations, limits and truncated files at these sizes; refusals.
  */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "pipeline/image_io/image_io.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"
@@ -18,8 +14,7 @@ static const char tiny_pgm[] = "P5 3 2 255\nabcdef";
 
 /* ---- refusals, independent of libraries */
 
-static void test_values_out_of_range(void **state) {
-  (void)state;
+TEST(test_values_out_of_range) {
   static const int32_t wrong[] = {-1, 3, 5, 6, 7, 9, 16, INT32_MIN, INT32_MAX};
   char message[200];
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -50,8 +45,7 @@ static void assert_only_full_size(const void *bytes, size_t size, const char *ki
   }
 }
 
-static void test_other_images_are_refused(void **state) {
-  (void)state;
+TEST(test_other_images_are_refused) {
   assert_only_full_size(tiny_pgm, sizeof tiny_pgm - 1, "a PNM");
   assert_only_full_size(NULL, 0, "a scene");
 #if HARTSIFT_HAVE_PNG
@@ -66,8 +60,7 @@ static void test_other_images_are_refused(void **state) {
 }
 
 /* A program whose header ends before the field: the field is not read. */
-static void test_struct_without_the_field(void **state) {
-  (void)state;
+TEST(test_struct_without_the_field) {
   hs_load_options options = {.struct_size = offsetof(hs_load_options, jpeg_scale), .jpeg_scale = 77};
   hs_image image;
   assert_int_equal(hs_load_image_memory(tiny_pgm, sizeof tiny_pgm - 1, &options, &image), HS_OK);
@@ -116,8 +109,7 @@ static void assert_scales_are_libjpegs(const image_file *file, int32_t width, in
   }
 }
 
-static void test_pixels_are_libjpegs(void **state) {
-  (void)state;
+TEST(test_pixels_are_libjpegs) {
   static const int32_t sizes[][2] = {{15, 17}, {1, 1}, {16, 8}, {9, 1}, {1, 33}, {70, 41}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
@@ -135,8 +127,7 @@ static void test_pixels_are_libjpegs(void **state) {
 }
 
 /* Files that libjpeg cannot convert to gray: gray by the formula from the colours at the same scale. */
-static void test_gray_of_rgb_and_cmyk(void **state) {
-  (void)state;
+TEST(test_gray_of_rgb_and_cmyk) {
   for (jpeg_space space = JPEG_RGB; space <= JPEG_YCCK; space++) {
     image_file file = make_jpeg(space, JPEG_PROGRESSIVE, 1, 43, 29);
     for (int32_t scale = 2; scale <= 8; scale *= 2) {
@@ -158,8 +149,7 @@ static void test_gray_of_rgb_and_cmyk(void **state) {
 }
 
 /* The decoded rows are rotated, not the stored ones; sizes that N does not divide show the difference. */
-static void test_orientation(void **state) {
-  (void)state;
+TEST(test_orientation) {
   enum { W = 15, H = 17 };
   uint8_t exif[] = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x01\0";
   uint8_t samples[W * H * 3];
@@ -195,8 +185,7 @@ static void test_orientation(void **state) {
 }
 
 /* Limits count decoded pixels; a progressive file holds all coefficients at any scale. */
-static void test_limits(void **state) {
-  (void)state;
+TEST(test_limits) {
   hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = 4, .max_pixels = 11 * 8};
   hs_image image;
   image_file file = make_jpeg(JPEG_YCBCR, JPEG_BASELINE, 2, 43, 29);
@@ -221,8 +210,7 @@ static void test_limits(void **state) {
 }
 
 /* Missing data is an error at 1/8 too, although most coefficients are not used. */
-static void test_every_cut(void **state) {
-  (void)state;
+TEST(test_every_cut) {
   const hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = 8};
   for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; coding++) {
     image_file file = make_jpeg(JPEG_YCBCR, coding, 2, 40, 24);
@@ -240,8 +228,7 @@ static void test_every_cut(void **state) {
   }
 }
 
-static void test_every_allocation_fails_once(void **state) {
-  (void)state;
+TEST(test_every_allocation_fails_once) {
   image_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2, 43, 29);
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -262,20 +249,3 @@ static void test_every_allocation_fails_once(void **state) {
 }
 
 #endif
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_values_out_of_range),
-    cmocka_unit_test(test_other_images_are_refused),
-    cmocka_unit_test(test_struct_without_the_field),
-#if HARTSIFT_HAVE_JPEG
-    cmocka_unit_test(test_pixels_are_libjpegs),
-    cmocka_unit_test(test_gray_of_rgb_and_cmyk),
-    cmocka_unit_test(test_orientation),
-    cmocka_unit_test(test_limits),
-    cmocka_unit_test(test_every_cut),
-    cmocka_unit_test(test_every_allocation_fails_once),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -2,10 +2,6 @@
  * hs_load_options.max_image_size: every pixel equals the mean of its area, computed from subdivided pixels; COLMAP's
  * sizes, limits, failing allocations; and features converted back to original pixels.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
@@ -76,8 +72,7 @@ static void check_means(const uint8_t *bytes, size_t size, int32_t wanted, int c
   hs_image_free(&small);
 }
 
-static void means_are_exact(void **state) {
-  (void)state;
+TEST(means_are_exact) {
   static const int32_t cases[][3] = {{7, 5, 6}, {7, 5, 3}, {16, 16, 8},  {17, 3, 16},  {3, 17, 2},
                                      {1, 9, 1}, {9, 1, 4}, {40, 30, 29}, {31, 64, 63}, {50, 2, 7}};
   static uint8_t bytes[FILE_BYTES];
@@ -88,8 +83,7 @@ static void means_are_exact(void **state) {
     }
 }
 
-static void small_pictures_stay(void **state) {
-  (void)state;
+TEST(small_pictures_stay) {
   static uint8_t bytes[FILE_BYTES];
   const size_t size = make_pnm(20, 10, 1, 1, bytes);
   static const int64_t sizes[] = {0, 20, 21, INT64_MAX};
@@ -104,8 +98,7 @@ static void small_pictures_stay(void **state) {
 }
 
 /* Scenes too; limits apply to the decoded size; allocations may fail. */
-static void limits_and_faults(void **state) {
-  (void)state;
+TEST(limits_and_faults) {
   static uint8_t bytes[FILE_BYTES];
   const size_t size = make_pnm(200, 100, 1, 1, bytes);
   hs_image image;
@@ -131,8 +124,7 @@ static void limits_and_faults(void **state) {
 }
 
 /* The centre of a smaller pixel is the centre of its area in the original. */
-static void features_go_back(void **state) {
-  (void)state;
+TEST(features_go_back) {
   const hs_load_options halved = {.struct_size = sizeof halved, .max_image_size = 320};
   hs_image full = extraction_scene(640, 480, 8, NULL), small;
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -156,10 +148,4 @@ static void features_go_back(void **state) {
   hs_features_free(&before);
   hs_image_free(&full);
   hs_image_free(&small);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(means_are_exact), cmocka_unit_test(small_pictures_stay),
-                                     cmocka_unit_test(limits_and_faults), cmocka_unit_test(features_go_back)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

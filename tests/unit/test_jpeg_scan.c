@@ -2,9 +2,6 @@
  * The GPU's JPEG decoder without a GPU: synthetic files of every kind are packed, decoded by the same functions, and
  * compared with libjpeg pixel by pixel; changed files are refused or decoded as by libjpeg.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "stages/jpeg_transform.h"
@@ -17,17 +14,12 @@ enum { MADE = 600, CHANGED = 4000, ROOM_BYTES = 8 << 20 };
 
 static void *room;
 
-static int set_up(void **state) {
-  (void)state;
+BEFORE_TESTS() {
   room = malloc(ROOM_BYTES);
-  return room ? 0 : -1;
+  assert_non_null(room);
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  free(room);
-  return 0;
-}
+AFTER_TESTS() { free(room); }
 
 /* Packed into memory of exactly its size, so that a sanitizer detects reads past the end. */
 static uint32_t decode(const jpeg_shape *shape, uint8_t *gray) {
@@ -63,8 +55,7 @@ static bool decodes_equal(uint32_t number, const uint8_t *bytes, size_t size) {
   return whole;
 }
 
-static void test_made_files(void **state) {
-  (void)state;
+TEST(test_made_files) {
   for (uint32_t i = 0; i < MADE; i++) {
     size_t size;
     unsigned char *bytes = jpeg_case_make(i, i % 50 == 49 ? 700 : 90, JPEG_SUM_MAX, &size);
@@ -74,8 +65,7 @@ static void test_made_files(void **state) {
   }
 }
 
-static void test_changed_files(void **state) {
-  (void)state;
+TEST(test_changed_files) {
   int whole = 0;
   for (uint32_t i = 0; i < CHANGED; i++) {
     size_t size;
@@ -96,8 +86,7 @@ static size_t find_segment(const uint8_t *bytes, size_t size, uint8_t marker) {
 
 /* Too little memory, an interval without data, a restart marker out of order: nothing is packed, and libjpeg
  * decides. */
-static void test_what_is_not_packed(void **state) {
-  (void)state;
+TEST(test_what_is_not_packed) {
   size_t size;
   jpeg_shape shape;
   const synthetic_jpeg made = {.width = 64,
@@ -147,8 +136,7 @@ static unsigned char *blank_page(int32_t width, int32_t across, int32_t restart_
 
 /* A blank page gives the parallel decoders no content to synchronise on, in most kinds. A small page is decoded
  * nevertheless; a large page goes to libjpeg at once, unless restart markers divide it. */
-static void test_blank_pages(void **state) {
-  (void)state;
+TEST(test_blank_pages) {
   size_t size;
   jpeg_shape shape;
   for (int32_t across = 0; across <= 2; across++) {
@@ -168,8 +156,7 @@ static void test_blank_pages(void **state) {
 }
 
 /* If luma and chroma have the same codes, nothing distinguishes them. */
-static void test_shared_codes(void **state) {
-  (void)state;
+TEST(test_shared_codes) {
   size_t size;
   jpeg_shape shape;
   synthetic_jpeg made = {
@@ -196,8 +183,7 @@ static void test_shared_codes(void **state) {
 }
 
 /* Each block has at least two bits. */
-static void test_size_without_data(void **state) {
-  (void)state;
+TEST(test_size_without_data) {
   size_t size;
   jpeg_shape shape;
   unsigned char *bytes;
@@ -214,8 +200,7 @@ static void test_size_without_data(void **state) {
 #endif
 
 /* Every sample of a single frequency is within half a value of the exact transform, and a gray block is exact. */
-static void test_transform(void **state) {
-  (void)state;
+TEST(test_transform) {
   for (int32_t dc = -5600; dc <= 5600; dc += 7) {
     int32_t v[JPEG_BLOCK_SIDE] = {dc};
     jpeg_transform_8(v, JPEG_COLUMN_SHIFT);
@@ -234,18 +219,4 @@ static void test_transform(void **state) {
   assert_int_equal(jpeg_pixel(-128), 0);
   assert_int_equal(jpeg_pixel(127), 255);
   assert_int_equal(jpeg_pixel(300), 255);
-}
-
-int main(void) {
-#if HARTSIFT_HAVE_JPEG
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_made_files),         cmocka_unit_test(test_changed_files),
-      cmocka_unit_test(test_what_is_not_packed), cmocka_unit_test(test_blank_pages),
-      cmocka_unit_test(test_shared_codes),       cmocka_unit_test(test_size_without_data),
-      cmocka_unit_test(test_transform)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-#else
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_transform)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-#endif
 }

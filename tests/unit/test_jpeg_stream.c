@@ -4,10 +4,6 @@
  *
  * Damage of the coded data: unit.jpeg_scan.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/image_io/jpeg/jpeg_stream.h"
@@ -38,8 +34,7 @@ static bool is_kept(const uint8_t *bytes, size_t size) {
   return kept;
 }
 
-static void test_made_files_are_kept(void **state) {
-  (void)state;
+TEST(test_made_files_are_kept) {
   for (uint32_t i = 0; i < MADE; i++) {
     size_t size;
     unsigned char *bytes = jpeg_case_make(i, SIDE_MAX, JPEG_SUM_MAX, &size);
@@ -59,8 +54,7 @@ static void test_made_files_are_kept(void **state) {
 }
 
 /* A changed file ends as without the request, or stays encoded; then it has libjpeg's size, if libjpeg reads it. */
-static void test_changed_files(void **state) {
-  (void)state;
+TEST(test_changed_files) {
   int kept_files = 0;
   for (uint32_t i = 0; i < CHANGED; i++) {
     size_t size;
@@ -101,8 +95,7 @@ static image_file make_file(jpeg_space space, jpeg_coding coding, const uint8_t 
   return jpeg_spec_make(&spec, samples);
 }
 
-static void test_kinds(void **state) {
-  (void)state;
+TEST(test_kinds) {
   static const struct {
     jpeg_space space;
     jpeg_coding coding;
@@ -122,8 +115,7 @@ static void test_kinds(void **state) {
   }
 }
 
-static void test_other_wishes(void **state) {
-  (void)state;
+TEST(test_other_wishes) {
   image_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, NULL, 0);
   hs_source image;
   hs_load_options o = {.struct_size = sizeof o, .keep_encoded = 1};
@@ -148,8 +140,7 @@ static void test_other_wishes(void **state) {
 }
 
 /* Orientation and position equal those from decoding, from a path too; the image owns the file's memory. */
-static void test_exif_and_memory(void **state) {
-  (void)state;
+TEST(test_exif_and_memory) {
   counted_allocator counted = {0};
   const hs_allocator allocator = counted_allocator_make(&counted);
   for (uint32_t orientation = 0; orientation <= 8; orientation++) {
@@ -179,16 +170,8 @@ static void test_exif_and_memory(void **state) {
   assert_int_equal(counted.alive, 0);
 }
 
-#endif
-
-int main(void) {
-#if HARTSIFT_HAVE_JPEG
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_made_files_are_kept), cmocka_unit_test(test_changed_files),   cmocka_unit_test(test_kinds),
-      cmocka_unit_test(test_other_wishes),        cmocka_unit_test(test_exif_and_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 #else
-  return 77;
+
+SKIPPED_PROGRAM("built without libjpeg")
+
 #endif
-}

@@ -2,14 +2,10 @@
  * Whether verified pairs show the same scene: collections with numbered points, so that the truth is known.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/base/number_tools.h"
-#include "pipeline/include/hartsift.h"
 #include "pipeline/include/hartsift_pairs.h"
 #include "tests/support/counted_allocator.h"
 
@@ -46,6 +42,8 @@ static int tear_down(void **state) {
   free(*state);
   return 0;
 }
+
+#define TEST_ON_FIXTURE(NAME) TEST_GIVEN(NAME, collection, c, set_up, tear_down)
 
 /* Adds a pair of points `from` and following in the first image, shifted by `shift` in the second: 0 for a correct
  * pair. Inliers are `percent` of its matches. */
@@ -101,8 +99,7 @@ static void assert_verdict(const collection *c, size_t pair, hs_pair_verdict ver
 }
 
 /* One pair of each kind, with its class. */
-static void test_verdicts(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_verdicts) {
   add_two_places(c);
   const size_t others = c->pair_count;
   add(c, 0, 3, 60, 40, 100, 0);  /* correct, through two images */
@@ -134,8 +131,7 @@ static void set_support(collection *c, uint32_t supported, uint32_t denied) {
 }
 
 /* The limits of each rule, from both sides. */
-static void test_thresholds(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_thresholds) {
   add(c, 0, 1, 200, 80, 0, 0);
   add(c, 1, 2, 200, 80, 0, 0);
   hs_judged_pair *weak = add(c, 0, 2, 100, 40, 0, 0);
@@ -177,8 +173,7 @@ static void test_thresholds(void **state) {
 }
 
 /* Nothing is sure in a sequence of few features: nothing is doubtful. */
-static void test_weak_collections(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_weak_collections) {
   for (uint32_t i = 0; i + 1 < IMAGES; i++) add(c, i, i + 1, 99, 95, 0, i == 3 ? 7 : 0);
   add(c, 0, 7, 50, 30, 0, 0);
   judge(c);
@@ -187,8 +182,7 @@ static void test_weak_collections(void **state) {
 
 /* A row of sure pairs in which no point is seen by more than three images: a weak pair of its ends may close a loop.
  * Images three steps apart could have shared tracks. */
-static void test_loops(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_loops) {
   for (uint32_t i = 0; i + 1 < IMAGES; i++) {
     add(c, i, i + 1, 100, 80, 100 * i, 0);
     if (i + 2 < IMAGES) add(c, i + 1, i + 2, 100, 80, 100 * i, 0);
@@ -208,8 +202,7 @@ static void test_loops(void **state) {
 
 /* A shuffled order of pairs and of each pair's images.
  * The neighbourhood of one image, read in between, changes nothing for another. */
-static void test_surroundings_in_turn(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_surroundings_in_turn) {
   for (uint32_t k = 0; k < 3; k++) add(c, k, k + 1, 200, 90, 0, 0);
   for (int round = 0; round < 3; round++) {
     add(c, 0, 2, 40, 40, 0, 100);
@@ -219,8 +212,8 @@ static void test_surroundings_in_turn(void **state) {
   for (size_t p = 3; p < c->pair_count; p++) assert_verdict(c, p, HS_PAIR_DOUBTFUL, 40, 0);
 }
 
-static void test_any_order(void **state) {
-  collection *c = *state, *other = calloc(1, sizeof *other);
+TEST_ON_FIXTURE(test_any_order) {
+  collection *other = calloc(1, sizeof *other);
   uint64_t random = 5;
   assert_non_null(other);
   add_two_places(c);
@@ -253,8 +246,7 @@ static void test_any_order(void **state) {
   free(other);
 }
 
-static void test_empty(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_empty) {
   judge(c);
   c->image_count = 0;
   judge(c);
@@ -276,8 +268,7 @@ static void assert_refused(collection *c, hs_status status, const char *message)
   assert_non_null(strstr(c->message, message));
 }
 
-static void test_wrong_collections(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_wrong_collections) {
   add_two_places(c);
   add(c, 0, 3, 60, 40, 100, 0);
   c->inliers[0][5][0] = FEATURES;
@@ -312,8 +303,7 @@ static void test_wrong_collections(void **state) {
 }
 
 /* Impossibly large counts are refused before memory is requested. */
-static void test_sizes_beyond_limits(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_sizes_beyond_limits) {
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_judge_options o = given_options(c);
@@ -339,8 +329,7 @@ static void test_sizes_beyond_limits(void **state) {
   assert_int_equal(counter.alive, 0);
 }
 
-static void test_options(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_options) {
   add_two_places(c);
   const double wrong[] = {-0.01, 1.01, -(double)INFINITY, (double)NAN};
   for (size_t field = 0; field < 3; field++) {
@@ -364,8 +353,7 @@ static void test_options(void **state) {
 }
 
 /* A reader's error is returned wherever it happens, with all memory released; so is each failing allocation. */
-static void test_failures(void **state) {
-  collection *c = *state;
+TEST_ON_FIXTURE(test_failures) {
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_judge_options o = given_options(c);
@@ -391,15 +379,4 @@ static void test_failures(void **state) {
   assert_int_equal(failed, 9); /* eight arrays */
   assert_verdict(c, c->pair_count - 1, HS_PAIR_SUPPORTED, 60, 60);
   assert_true(counter.most_bytes < 5 * IMAGES * FEATURES + 4096 + INLIERS * 8);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(test_verdicts), TEST(test_thresholds),           TEST(test_weak_collections),
-      TEST(test_loops),    TEST(test_surroundings_in_turn), TEST(test_any_order),
-      TEST(test_empty),    TEST(test_wrong_collections),    TEST(test_options),
-      TEST(test_failures), TEST(test_sizes_beyond_limits),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

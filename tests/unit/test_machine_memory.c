@@ -2,9 +2,6 @@
  * Memory available to this process: limits of control groups of both versions, of the address space, and the share for
  * a file.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -33,8 +30,7 @@ static void assert_limit(const scratch_folder *folder, uint64_t bytes, const cha
 }
 
 /* The minimum of the group's own limit and its ancestors' limits. */
-static void test_unified_groups(void **state) {
-  const scratch_folder *folder = *state;
+TEST_IN_FOLDER(test_unified_groups) {
   assert_limit(folder, machine.bytes, machine.of); /* no such files: another system */
   put(folder, "proc/self/cgroup", "0::/user/batch\n");
   put(folder, "sys/fs/cgroup/user/batch/memory.max", "max\n");
@@ -47,8 +43,7 @@ static void test_unified_groups(void **state) {
   assert_limit(folder, 1 << 28, "this control group");
 }
 
-static void test_memory_controller_of_version_1(void **state) {
-  const scratch_folder *folder = *state;
+TEST_IN_FOLDER(test_memory_controller_of_version_1) {
   put(folder, "proc/self/cgroup", "11:hugetlb,memoryless:/a\n7:cpu,memory:/a/b\n1:name=systemd:/a/b/c\n");
   put(folder, "sys/fs/cgroup/memory/a/b/c/memory.limit_in_bytes", "1000\n"); /* limit of another controller's group */
   put(folder, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* unlimited */
@@ -58,8 +53,7 @@ static void test_memory_controller_of_version_1(void **state) {
 }
 
 /* A container shows the host's name of its group, and mounts the group itself. */
-static void test_container(void **state) {
-  const scratch_folder *folder = *state;
+TEST_IN_FOLDER(test_container) {
   put(folder, "proc/self/cgroup", "4:memory:/docker/0123456789abcdef\n");
   put(folder, "sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576000\n");
   assert_limit(folder, 1048576000, "this control group");
@@ -68,8 +62,7 @@ static void test_container(void **state) {
   assert_limit(folder, 524288000, "this control group");
 }
 
-static void test_what_is_no_number_limits_nothing(void **state) {
-  const scratch_folder *folder = *state;
+TEST_IN_FOLDER(test_what_is_no_number_limits_nothing) {
   static const char *const texts[] = {"", "\n", "-5\n", "max", "99999999999999999999999\n", "x1\n"};
   put(folder, "proc/self/cgroup", "nonsense\n:\n::\n0::\n0::/a\n");
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -84,8 +77,7 @@ static void test_what_is_no_number_limits_nothing(void **state) {
   assert_limit(folder, 4096, "this control group");
 }
 
-static void test_limit_of_address_space(void **state) {
-  (void)state;
+TEST(test_limit_of_address_space) {
   struct rlimit before, small;
   assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
   small = before;
@@ -102,8 +94,7 @@ static void test_limit_of_address_space(void **state) {
                       "sets another limit");
 }
 
-static void test_share(void **state) {
-  (void)state;
+TEST(test_share) {
   const machine_memory now = machine_memory_now();
   char text[MACHINE_MEMORY_LIMIT_TEXT_BYTES];
   assert_true(now.bytes > 2 * MACHINE_MEMORY_ALWAYS_BYTES && now.bytes < UINT64_MAX);
@@ -115,18 +106,4 @@ static void test_share(void **state) {
   assert_true(machine_memory_allows(UINT64_MAX, UINT64_MAX));
   machine_memory_describe_limit(1000, text);
   assert_string_equal(text, "the 1000 bytes of max_memory_bytes");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_unified_groups, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_memory_controller_of_version_1, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_container, scratch_folder_set_up, scratch_folder_tear_down),
-      cmocka_unit_test_setup_teardown(test_what_is_no_number_limits_nothing, scratch_folder_set_up,
-                                      scratch_folder_tear_down),
-      cmocka_unit_test(test_limit_of_address_space),
-      cmocka_unit_test(test_share),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

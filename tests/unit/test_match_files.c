@@ -2,10 +2,6 @@
  * Files of matches: every format reads back its output; files of other programs are read, or refused with the line
  * number; no content is trusted.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/cli/common/match_file.h"
@@ -58,8 +54,7 @@ static void check_pairs(const match_table *found, const hs_match_pair *pairs, si
   }
 }
 
-static void files_come_back(void **state) {
-  (void)state;
+TEST(files_come_back) {
   static const char *const names[] = {"m.csv", "m.json", "m.TXT"};
   scratch_folder folder;
   scratch_folder_make(&folder);
@@ -89,8 +84,7 @@ static void files_come_back(void **state) {
   scratch_folder_remove(&folder);
 }
 
-static void empty_tables_come_back(void **state) {
-  (void)state;
+TEST(empty_tables_come_back) {
   for (int f = MATCH_FORMAT_CSV; f <= MATCH_FORMAT_COLMAP; f++) {
     match_table empty = {.name_a = "a", .name_b = "b", .count_a = 100, .count_b = 50}, found = {0};
     char *text = NULL, message[256];
@@ -106,8 +100,7 @@ static void empty_tables_come_back(void **state) {
   }
 }
 
-static void other_hands_are_read(void **state) {
-  (void)state;
+TEST(other_hands_are_read) {
   static const char *const texts[] = {
       "index_b,inlier,index_a\r\n 5 , 1 ,99\r\n\r\n49,0,0",
       "\xef\xbb\xbf{\"x\": [1, {\"y\": null}], \"matches\": [{\"index_b\": 5e0, \"inlier\": true, \"index_a\": 99},\n"
@@ -165,8 +158,7 @@ static const struct {
     {"{\"matches\": [{\"index_a\": 1, \"index_b\": 2}", "ends"},
 };
 
-static void faults_are_named(void **state) {
-  (void)state;
+TEST(faults_are_named) {
   for (size_t k = 0; k < sizeof faulty_texts / sizeof faulty_texts[0]; k++) {
     match_table found = {.count_a = 77};
     char message[256] = "";
@@ -177,8 +169,7 @@ static void faults_are_named(void **state) {
   }
 }
 
-static void failures_of_files(void **state) {
-  (void)state;
+TEST(failures_of_files) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES], message[256] = "";
   sample s;
@@ -200,8 +191,7 @@ static void failures_of_files(void **state) {
   scratch_folder_remove(&folder);
 }
 
-static void every_allocation_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_may_fail) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES], message[256];
   sample s;
@@ -222,8 +212,7 @@ static void every_allocation_may_fail(void **state) {
 }
 
 /* The file's bytes, and 16 bytes and a flag for each of its matches. */
-static void memory_is_limited(void **state) {
-  (void)state;
+TEST(memory_is_limited) {
   static const char text[] = "index_a,index_b,inlier\n0,0,1\n1,1,0\n";
   char message[256] = "";
   match_table found = {0};
@@ -238,13 +227,4 @@ static void memory_is_limited(void **state) {
   source.max_memory_bytes--;
   assert_int_equal(match_table_read(&source, 9, 9, &found), HS_ERR_LIMIT);
   assert_non_null(strstr(message, "max_memory_bytes"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(files_come_back),      cmocka_unit_test(empty_tables_come_back),
-      cmocka_unit_test(other_hands_are_read), cmocka_unit_test(faults_are_named),
-      cmocka_unit_test(failures_of_files),    cmocka_unit_test(every_allocation_may_fail),
-      cmocka_unit_test(memory_is_limited)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

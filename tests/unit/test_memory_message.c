@@ -2,7 +2,6 @@
  * Size arithmetic, allocation and failure messages of the pipeline.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -10,8 +9,7 @@
 #include "pipeline/base/text.h"
 #include "tests/support/counted_allocator.h"
 
-static void test_sizes_report_overflow(void **state) {
-  (void)state;
+TEST(test_sizes_report_overflow) {
   size_t out = 77;
   assert_true(hs_size_mul(0, SIZE_MAX, &out));
   assert_int_equal(out, 0);
@@ -26,8 +24,7 @@ static void test_sizes_report_overflow(void **state) {
   assert_true(out == SIZE_MAX);
 }
 
-static void test_memory_is_aligned(void **state) {
-  (void)state;
+TEST(test_memory_is_aligned) {
   for (size_t bytes = 0; bytes < 200; bytes += 33) {
     unsigned char *pointer = hs_memory_alloc(NULL, bytes);
     assert_non_null(pointer);
@@ -38,8 +35,7 @@ static void test_memory_is_aligned(void **state) {
   hs_memory_release(NULL, NULL);
 }
 
-static void test_memory_comes_from_the_allocator(void **state) {
-  (void)state;
+TEST(test_memory_comes_from_the_allocator) {
   counted_allocator counter = {.fail_at = 2};
   const hs_allocator allocator = counted_allocator_make(&counter);
   void *first = hs_memory_alloc(&allocator, 10);
@@ -52,8 +48,7 @@ static void test_memory_comes_from_the_allocator(void **state) {
   assert_int_equal(counter.alive, 0);
 }
 
-static void test_message_never_overruns(void **state) {
-  (void)state;
+TEST(test_message_never_overruns) {
   char text[16];
   for (size_t bytes = 1; bytes <= sizeof text; bytes++) {
     memset(text, '~', sizeof text);
@@ -74,16 +69,14 @@ static void test_message_never_overruns(void **state) {
   hs_message_set_errno(NULL, 10, ENOENT, "x");
 }
 
-static void test_message_gives_the_systems_reason(void **state) {
-  (void)state;
+TEST(test_message_gives_the_systems_reason) {
   char text[200], expected[200];
   hs_message_set_errno(text, sizeof text, ENOENT, "%s: cannot be opened", "name");
   hs_message_set(expected, sizeof expected, "name: cannot be opened: %s", strerror(ENOENT));
   assert_string_equal(text, expected);
 }
 
-static void test_message_has_no_control_characters(void **state) {
-  (void)state;
+TEST(test_message_has_no_control_characters) {
   char text[100];
   hs_message_set(text, sizeof text, "%s",
                  "a\x1b[31mb\nc\x7f"
@@ -92,8 +85,7 @@ static void test_message_has_no_control_characters(void **state) {
   assert_string_equal(text, "a?[31mb?c?d??e\xc3\xa9");
 }
 
-static void test_message_cuts_between_characters(void **state) {
-  (void)state;
+TEST(test_message_cuts_between_characters) {
   char text[8];
   hs_message_set(text, 4, "%s", "ab\xc3\xa9");
   assert_string_equal(text, "ab");
@@ -101,17 +93,4 @@ static void test_message_cuts_between_characters(void **state) {
   assert_string_equal(text, "ab\xc3\xa9");
   hs_message_set(text, 6, "%s", "ab\xf0\x9f\x98\x80");
   assert_string_equal(text, "ab");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes_report_overflow),
-      cmocka_unit_test(test_memory_is_aligned),
-      cmocka_unit_test(test_memory_comes_from_the_allocator),
-      cmocka_unit_test(test_message_never_overruns),
-      cmocka_unit_test(test_message_gives_the_systems_reason),
-      cmocka_unit_test(test_message_has_no_control_characters),
-      cmocka_unit_test(test_message_cuts_between_characters),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

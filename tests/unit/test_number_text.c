@@ -3,15 +3,11 @@
  */
 #include <locale.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/text_cursor.h"
 #include "tests/support/feature_maker.h"
-#include "tests/support/skip.h"
 
 static float float_of_bits(uint32_t bits) {
   float value;
@@ -50,13 +46,9 @@ static void check_many_floats(bool also_strtof) {
   for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) check_float(special[i], also_strtof);
 }
 
-static void test_floats_come_back_exactly(void **state) {
-  (void)state;
-  check_many_floats(true);
-}
+TEST(test_floats_come_back_exactly) { check_many_floats(true); }
 
-static void test_float_text_is_short(void **state) {
-  (void)state;
+TEST(test_float_text_is_short) {
   const struct {
     float value;
     const char *text;
@@ -69,8 +61,7 @@ static void test_float_text_is_short(void **state) {
   }
 }
 
-static void test_doubles_keep_twelve_digits(void **state) {
-  (void)state;
+TEST(test_doubles_keep_twelve_digits) {
   uint32_t seed = 3;
   for (int i = 0; i < 100000; i++) {
     double value =
@@ -83,8 +74,7 @@ static void test_doubles_keep_twelve_digits(void **state) {
   }
 }
 
-static void test_integers(void **state) {
-  (void)state;
+TEST(test_integers) {
   const int64_t values[] = {0, 1, -1, 255, -128, 1234567890123456LL, -99};
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
     char text[NUMBER_TEXT_BYTES];
@@ -94,8 +84,7 @@ static void test_integers(void **state) {
   }
 }
 
-static void test_reading_is_strict(void **state) {
-  (void)state;
+TEST(test_reading_is_strict) {
   const char *const wrong[] = {"",    "-",   "+",   ".",  "1.2.3", "nan",   "inf",        "-inf", "0x10", "1e",
                                "1e+", "1,5", "1 2", "e5", "--1",   "1e999", "1e99999999", "1f",   " 1"};
   const char *const wrong_integers[] = {"", "-", "1.0", "1e3", "0x1", "1234567890123456789", "nan", "1 "};
@@ -117,8 +106,7 @@ static void test_reading_is_strict(void **state) {
   }
 }
 
-static void test_points_of_other_locales_are_replaced(void **state) {
-  (void)state;
+TEST(test_points_of_other_locales_are_replaced) {
   char comma[] = "-1,5e-07";
   char arabic[] = "12\xd9\xab"
                   "5";
@@ -132,8 +120,7 @@ static void test_points_of_other_locales_are_replaced(void **state) {
 }
 
 /* The same with a comma as the process's decimal point, if the machine has such a locale. */
-static void test_comma_locale(void **state) {
-  (void)state;
+TEST(test_comma_locale) {
   const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8", "de_DE", "fr_FR"};
   const char *found = NULL;
   for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) found = setlocale(LC_ALL, names[i]);
@@ -155,8 +142,7 @@ static double bits_as_double(uint64_t bits) {
 
 /* Written numbers are read back as the same double, here and by strtod, and 15 digits are kept where they are enough.
  */
-static void test_doubles_exactly(void **state) {
-  (void)state;
+TEST(test_doubles_exactly) {
   uint64_t seed = UINT64_C(88172645463325252);
   static const double known[] = {0.1,    1.0 / 3.0, 123456789.123,     1e300,
                                  5e-324, 1e-4,      999999999.9999999, 4503599627370497.5};
@@ -177,18 +163,4 @@ static void test_doubles_exactly(void **state) {
   }
   number_from_double_exactly(0.1, text);
   assert_string_equal(text, "0.1");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_floats_come_back_exactly),
-      cmocka_unit_test(test_float_text_is_short),
-      cmocka_unit_test(test_doubles_keep_twelve_digits),
-      cmocka_unit_test(test_integers),
-      cmocka_unit_test(test_reading_is_strict),
-      cmocka_unit_test(test_points_of_other_locales_are_replaced),
-      cmocka_unit_test(test_doubles_exactly),
-      cmocka_unit_test(test_comma_locale),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

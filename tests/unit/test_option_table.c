@@ -2,10 +2,6 @@
  * The command line's option table: every entry is complete; values are parsed, or refused with a message that names the
  * option and the expected value; generated texts contain every option.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/cli/common/cli_common.h"
@@ -42,8 +38,7 @@ static void assert_refused(command_id command, const char *words, const char *op
     fail_msg("'%s' gives the message '%s'", words, line.message);
 }
 
-static void entries_are_complete(void **state) {
-  (void)state;
+TEST(entries_are_complete) {
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     assert_non_null(spec->name);
@@ -61,8 +56,7 @@ static void entries_are_complete(void **state) {
   }
 }
 
-static void choices_are_the_formats(void **state) {
-  (void)state;
+TEST(choices_are_the_formats) {
   char names[256] = "";
   for (size_t i = 0; format_at(i) != NULL; i++)
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? "|" : "", format_at(i)->name);
@@ -80,8 +74,7 @@ static void choices_are_the_formats(void **state) {
 }
 
 /* The three options with fields that the option table does not define. */
-static void other_forms_fit_the_library(void **state) {
-  (void)state;
+TEST(other_forms_fit_the_library) {
   const hs_option_info *info;
   for (size_t i = 0; (info = hs_option_describe(i)) != NULL; i++) {
     if (strcmp(info->name, "profile") == 0) assert_string_equal(option_get(OPTION_PROFILE)->choices, info->values);
@@ -99,8 +92,7 @@ static void other_forms_fit_the_library(void **state) {
   }
 }
 
-static void values_are_parsed(void **state) {
-  (void)state;
+TEST(values_are_parsed) {
   command_line line;
   assert_true(parse(&line, COMMAND_EXTRACT,
                     "a.png --threads 3 --contrast=2.5e-2 -o out.csv b.png --first-octave -1 "
@@ -121,8 +113,7 @@ static void values_are_parsed(void **state) {
   assert_string_equal(line.set.operands[1], "b.png");
 }
 
-static void devices_are_parsed(void **state) {
-  (void)state;
+TEST(devices_are_parsed) {
   command_line line;
   assert_true(parse(&line, COMMAND_INFO, "--device cuda:12"));
   assert_int_equal(line.set.values[OPTION_DEVICE].integer, HS_DEVICE_CUDA);
@@ -134,15 +125,13 @@ static void devices_are_parsed(void **state) {
   assert_int_equal(line.set.values[OPTION_DEVICE].numbers[0], 0);
 }
 
-static void variants_are_joined(void **state) {
-  (void)state;
+TEST(variants_are_joined) {
   command_line line;
   assert_true(parse(&line, COMMAND_EXTRACT, "a --variant blur=ref --variant orient=avx2,base=ref"));
   assert_string_equal(line.set.pairs, "blur=ref,orient=avx2,base=ref");
 }
 
-static void abbreviations_and_dashes(void **state) {
-  (void)state;
+TEST(abbreviations_and_dashes) {
   command_line line;
   assert_true(parse(&line, COMMAND_EXTRACT, "--max-f 7 -- --json -"));
   assert_int_equal(line.set.values[OPTION_MAX_FEATURES].integer, 7);
@@ -153,8 +142,7 @@ static void abbreviations_and_dashes(void **state) {
   assert_refused(COMMAND_EXTRACT, "a --max 7", "--max", "--max-memory");
 }
 
-static void wrong_values_are_refused(void **state) {
-  (void)state;
+TEST(wrong_values_are_refused) {
   static const char *const cases[][3] = {
       {"a --threads -1", "--threads", "from 0 to 1024"},
       {"a --threads 1025", "--threads", "from 0 to 1024"},
@@ -211,8 +199,7 @@ static void wrong_values_are_refused(void **state) {
   assert_refused(COMMAND_INFO, "a", "'a'", "none");
 }
 
-static void options_reach_their_fields(void **state) {
-  (void)state;
+TEST(options_reach_their_fields) {
   command_line line;
   hs_options options;
   hs_expert_options expert;
@@ -251,8 +238,7 @@ static void options_reach_their_fields(void **state) {
 }
 
 /* The library accepts both ends of every range in the table. */
-static void ranges_agree_with_the_library(void **state) {
-  (void)state;
+TEST(ranges_agree_with_the_library) {
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field == OPTION_NO_FIELD || (spec->kind != OPTION_KIND_INTEGER && spec->kind != OPTION_KIND_NUMBER) ||
@@ -307,8 +293,7 @@ static void assert_in_texts_of_command(const char *name, const char *help, const
   assert_non_null(strstr(man, escaped));
 }
 
-static void help_and_manual_hold_every_option(void **state) {
-  (void)state;
+TEST(help_and_manual_hold_every_option) {
   for (int command = COMMAND_TOP; command < COMMAND_COUNT; command++) {
     char *help = text_of(option_write_help, (command_id)command);
     char *man = text_of(option_write_man, (command_id)command);
@@ -320,8 +305,7 @@ static void help_and_manual_hold_every_option(void **state) {
   }
 }
 
-static void completions_hold_every_option(void **state) {
-  (void)state;
+TEST(completions_hold_every_option) {
   for (int shell = 0; shell < 3; shell++) {
     char *script = text_of(write_completions, (command_id)shell);
     for (int id = 0; id < OPTION_COUNT; id++) {
@@ -333,8 +317,7 @@ static void completions_hold_every_option(void **state) {
   }
 }
 
-static void outputs_are_named(void **state) {
-  (void)state;
+TEST(outputs_are_named) {
   static const struct {
     const char *image;
     hs_format format;
@@ -357,8 +340,7 @@ static void outputs_are_named(void **state) {
   }
 }
 
-static void duplicate_outputs_are_marked(void **state) {
-  (void)state;
+TEST(duplicate_outputs_are_marked) {
   command_line line;
   output_plan plan;
   char message[CLI_MESSAGE_BYTES];
@@ -369,24 +351,4 @@ static void duplicate_outputs_are_marked(void **state) {
   for (int i = 0; i < plan.count; i++) assert_int_equal(plan.targets[i].is_duplicate, duplicates[i]);
   assert_string_equal(plan.targets[2].path, "no/such/folder/b.npz");
   output_plan_free(&plan);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(entries_are_complete),
-      cmocka_unit_test(choices_are_the_formats),
-      cmocka_unit_test(other_forms_fit_the_library),
-      cmocka_unit_test(values_are_parsed),
-      cmocka_unit_test(devices_are_parsed),
-      cmocka_unit_test(variants_are_joined),
-      cmocka_unit_test(abbreviations_and_dashes),
-      cmocka_unit_test(wrong_values_are_refused),
-      cmocka_unit_test(options_reach_their_fields),
-      cmocka_unit_test(ranges_agree_with_the_library),
-      cmocka_unit_test(help_and_manual_hold_every_option),
-      cmocka_unit_test(completions_hold_every_option),
-      cmocka_unit_test(outputs_are_named),
-      cmocka_unit_test(duplicate_outputs_are_marked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

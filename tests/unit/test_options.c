@@ -2,8 +2,6 @@
  * Options: the profiles' table, ranges and their messages, and structs of older and newer headers.
  */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -23,8 +21,7 @@ static size_t names_in(const char *values) {
   return count;
 }
 
-static void every_field_is_described(void **state) {
-  (void)state;
+TEST(every_field_is_described) {
   size_t end[2] = {sizeof(size_t), sizeof(size_t)}, count = 0;
   for (const hs_option_info *info; (info = hs_option_describe(count)) != NULL; count++) {
     assert_true(info->help[0] != '\0' && info->help[strlen(info->help) - 1] != '.');
@@ -110,8 +107,7 @@ static float float_at(const hs_options *o, size_t offset) {
   return v;
 }
 
-static void test_profiles(void **state) {
-  (void)state;
+TEST(test_profiles) {
   for (int p = 0; p < 4; p++) {
     const hs_options o = options_of((hs_profile)p);
     assert_int_equal(o.struct_size, sizeof o);
@@ -131,8 +127,7 @@ static void test_profiles(void **state) {
   }
 }
 
-static void test_init_arguments(void **state) {
-  (void)state;
+TEST(test_init_arguments) {
   hs_options o;
   assert_int_equal(hs_options_init(NULL, HS_PROFILE_LOWE), HS_ERR_ARGUMENT);
   assert_int_equal(hs_options_init(&o, (hs_profile)4), HS_ERR_ARGUMENT);
@@ -197,8 +192,7 @@ static const int_range_case int_ranges[] = {
 static void put_int(hs_options *o, size_t offset, int32_t v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }
 static void put_float(hs_options *o, size_t offset, float v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }
 
-static void test_int_ranges(void **state) {
-  (void)state;
+TEST(test_int_ranges) {
   for (size_t i = 0; i < sizeof int_ranges / sizeof int_ranges[0]; i++) {
     const int_range_case *c = &int_ranges[i];
     hs_options o = options_of(HS_PROFILE_LOWE);
@@ -238,8 +232,7 @@ static const float_range_case float_ranges[] = {
     RANGE(settle, 0.5f, 1.0f), RANGE(edge, 1.0f, 1000.0f),
 };
 
-static void test_float_ranges(void **state) {
-  (void)state;
+TEST(test_float_ranges) {
   for (size_t i = 0; i < sizeof float_ranges / sizeof float_ranges[0]; i++) {
     const float_range_case *c = &float_ranges[i];
     hs_options o = options_of(HS_PROFILE_LOWE);
@@ -257,8 +250,7 @@ static void test_float_ranges(void **state) {
 }
 
 /* The assumed blur may reach the sigma of the first octave, which halves if the image is doubled. */
-static void test_input_blur_follows_sigma(void **state) {
-  (void)state;
+TEST(test_input_blur_follows_sigma) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.sigma = 2.0f;
   o.input_blur = 1.0f;
@@ -282,8 +274,7 @@ static void release_nothing(void *pointer, void *user) {
   (void)user;
 }
 
-static void test_pointers(void **state) {
-  (void)state;
+TEST(test_pointers) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   hs_allocator a = {.alloc = no_memory};
   o.allocator = &a;
@@ -324,8 +315,7 @@ static void expect_rules(hs_profile profile, hs_rule author, hs_rule descriptor,
   assert_memory_equal(options_rules(&o), &e, sizeof e); /* the meaning of null */
 }
 
-static void test_rules_of_profiles(void **state) {
-  (void)state;
+TEST(test_rules_of_profiles) {
   expect_rules(HS_PROFILE_LOWE, HS_RULE_LOWE, HS_RULE_LOWE, HS_BORDER_REFLECT_101);
   expect_rules(HS_PROFILE_OPENCV, HS_RULE_OPENCV, HS_RULE_OPENCV, HS_BORDER_REFLECT_101);
   expect_rules(HS_PROFILE_VLFEAT, HS_RULE_VLFEAT, HS_RULE_LOWE, HS_BORDER_REPLICATE);
@@ -343,8 +333,7 @@ static const int_range_case rule_ranges[] = {
     RULE(refine_rule, 2), RULE(orientation_rule, 2), RULE(descriptor_rule, 2),
 };
 
-static void test_rules_are_checked(void **state) {
-  (void)state;
+TEST(test_rules_are_checked) {
   hs_expert_options e;
   char message[256], name[64];
   hs_options o = options_of(HS_PROFILE_LOWE);
@@ -371,8 +360,7 @@ static void test_rules_are_checked(void **state) {
 
 /* ------------------------------------------------------------------ structs of other headers */
 
-static void test_older_header(void **state) {
-  (void)state;
+TEST(test_older_header) {
   const hs_options given = options_of(HS_PROFILE_COLMAP);
   hs_options older = given, mine;
   hs_expert_options expert;
@@ -394,8 +382,7 @@ static void test_older_header(void **state) {
   assert_int_equal(mine.scales, 3);
 }
 
-static void test_newer_header(void **state) {
-  (void)state;
+TEST(test_newer_header) {
   struct {
     hs_options o;
     unsigned char tail[64];
@@ -418,8 +405,7 @@ static void test_newer_header(void **state) {
   }
 }
 
-static void test_wrong_struct_sizes(void **state) {
-  (void)state;
+TEST(test_wrong_struct_sizes) {
   const size_t sizes[] = {0,     1,       sizeof(size_t), offsetof(hs_options, profile) + sizeof(hs_profile) - 1,
                           65537, SIZE_MAX};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -435,8 +421,7 @@ static void test_wrong_struct_sizes(void **state) {
 /* ------------------------------------------------------------------ thresholds of the stages */
 
 /* "At least t" becomes "above the float before t", "above t" stays. */
-static void test_thresholds(void **state) {
-  (void)state;
+TEST(test_thresholds) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   sift_params p = options_params(&o);
   const float contrast = (float)((double)0.04f / 3.0);
@@ -458,8 +443,7 @@ static void test_thresholds(void **state) {
 }
 
 /* Offset of the first sample: only a picture doubled on the half-pixel grid is shifted. */
-static void test_grids(void **state) {
-  (void)state;
+TEST(test_grids) {
   for (int32_t upsample = HS_UPSAMPLE_ALIGNED; upsample <= HS_UPSAMPLE_OPENCV; upsample++)
     for (int32_t first = -1; first <= 3; first++) {
       hs_options o = options_of(HS_PROFILE_LOWE);
@@ -468,24 +452,4 @@ static void test_grids(void **state) {
       assert_true(options_params(&o).grid_shift == (upsample == HS_UPSAMPLE_HALF_PIXEL && first < 0 ? 0.25f : 0.0f));
       assert_int_equal(options_upsample_grid(&o), upsample == HS_UPSAMPLE_ALIGNED ? GRID_ALIGNED : GRID_HALF_PIXEL);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_field_is_described),
-      cmocka_unit_test(test_profiles),
-      cmocka_unit_test(test_grids),
-      cmocka_unit_test(test_init_arguments),
-      cmocka_unit_test(test_int_ranges),
-      cmocka_unit_test(test_float_ranges),
-      cmocka_unit_test(test_input_blur_follows_sigma),
-      cmocka_unit_test(test_pointers),
-      cmocka_unit_test(test_rules_of_profiles),
-      cmocka_unit_test(test_rules_are_checked),
-      cmocka_unit_test(test_older_header),
-      cmocka_unit_test(test_newer_header),
-      cmocka_unit_test(test_wrong_struct_sizes),
-      cmocka_unit_test(test_thresholds),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

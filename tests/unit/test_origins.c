@@ -1,10 +1,6 @@
 /*
  * Provenance of descriptors: what every format stores, and what files and matching refuse because of it.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/feature_codec.h"
@@ -14,7 +10,6 @@
 #include "tests/support/colmap_tables.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/skip.h"
 
 enum { FEATURES = 12 };
 
@@ -59,7 +54,7 @@ static hs_origin load_origin(const char *path, const feature_format *format) {
 }
 
 /* Every profile and norm, pooled and not, in both bin orders, through every format that is a single file. */
-static void test_round_trips(void **state) {
+TEST_IN_FOLDER(test_round_trips) {
   static const hs_origin unknown;
   char path[SCRATCH_PATH_BYTES];
   for (int32_t i = 0; i < 32; i++) {
@@ -71,7 +66,7 @@ static void test_round_trips(void **state) {
       if (format->write_into) continue;
       char name[64];
       snprintf(name, sizeof name, "f%s", format->endings[0]);
-      scratch_folder_path(*state, name, path);
+      scratch_folder_path(folder, name, path);
       features.origin.exif_orientation = format->as_stored ? 0 : i % 8 > 0 ? i % 8 + 1 : 0;
       save(path, &features, format, HS_OK, "");
       hs_origin expected = features.origin;
@@ -83,14 +78,14 @@ static void test_round_trips(void **state) {
   }
 }
 
-static void test_unknown_stays_unknown(void **state) {
+TEST_IN_FOLDER(test_unknown_stays_unknown) {
   char path[SCRATCH_PATH_BYTES];
   const hs_origin origins[] = {{0}, {.exif_orientation = 6}};
   for (size_t i = 0; i < 2; i++) {
     hs_features features = make(FEATURES_UNIT_F32, origins[i]);
     for (size_t k = 0; format_at(k) != NULL; k++) {
       if (!keeps_origin(format_at(k)->id)) continue;
-      scratch_folder_path(*state, "f", path);
+      scratch_folder_path(folder, "f", path);
       save(path, &features, format_at(k), HS_OK, "");
       const hs_origin read = load_origin(path, format_at(k));
       assert_origin(&read, &origins[i]);
@@ -111,11 +106,11 @@ static hs_origin load_patched(const char *path, const uint8_t patch[4]) {
   return load_origin(path, format_by_id(HS_FORMAT_BIN));
 }
 
-static void test_binary_files_of_other_versions(void **state) {
+TEST_IN_FOLDER(test_binary_files_of_other_versions) {
   static const hs_origin unknown;
   char path[SCRATCH_PATH_BYTES];
   hs_features features = make(FEATURES_U8, (hs_origin){2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}});
-  scratch_folder_path(*state, "f.hsf", path);
+  scratch_folder_path(folder, "f.hsf", path);
   save(path, &features, format_by_id(HS_FORMAT_BIN), HS_OK, "");
   static const uint8_t of_before[] = {2, 0, 0, 0}; /* the version alone, in four bytes */
   hs_origin read = load_patched(path, of_before);
@@ -138,7 +133,7 @@ static hs_status load_text(const scratch_folder *folder, const char *name, const
   return hs_load_features(path, read, NULL);
 }
 
-static void test_text_files_of_other_versions(void **state) {
+TEST_IN_FOLDER(test_text_files_of_other_versions) {
   static const char *const unknown[] = {
       "{\"descriptor_type\": \"none\", \"features\": []}",
       "{\"descriptor_type\": \"none\", \"method_version\": 2, \"features\": []}",
@@ -148,11 +143,11 @@ static void test_text_files_of_other_versions(void **state) {
   };
   hs_features read = {0};
   for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
-    assert_int_equal(load_text(*state, "f.json", unknown[i], &read), HS_OK);
+    assert_int_equal(load_text(folder, "f.json", unknown[i], &read), HS_OK);
     assert_int_equal(read.origin.method_version, 0);
   }
   assert_int_equal(
-      load_text(*state, "f.json", "{\"descriptor_type\": \"none\", \"method_version\": -1, \"features\": []}", &read),
+      load_text(folder, "f.json", "{\"descriptor_type\": \"none\", \"method_version\": -1, \"features\": []}", &read),
       HS_ERR_FORMAT);
   static const char yaml[] = "%%YAML:1.0\n---\n%skeypoints: [ ]\n";
   static const struct {
@@ -169,7 +164,7 @@ static void test_text_files_of_other_versions(void **state) {
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     char text[256];
     snprintf(text, sizeof text, yaml, lines[i].line);
-    assert_int_equal(load_text(*state, "f.yml", text, &read), lines[i].status);
+    assert_int_equal(load_text(folder, "f.yml", text, &read), lines[i].status);
     if (lines[i].status == HS_OK) assert_int_equal(read.origin.method_version, lines[i].version);
   }
   hs_features_free(&read);
@@ -178,7 +173,7 @@ static void test_text_files_of_other_versions(void **state) {
   hs_features_free(&read);
 }
 
-static void test_refused_origins(void **state) {
+TEST_IN_FOLDER(test_refused_origins) {
   static const hs_origin wrong[] = {{.method_version = -1},
                                     {.method_version = 1 << 16},
                                     {.method_version = 2, .profile = (hs_profile)4},
@@ -187,7 +182,7 @@ static void test_refused_origins(void **state) {
                                     {.dsp = 2},
                                     {.reserved = {0, 1}}};
   char path[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "f.npz", path);
+  scratch_folder_path(folder, "f.npz", path);
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     hs_features features = make(FEATURES_U8, wrong[i]);
     assert_int_equal(hs_save_features(path, &features, NULL), HS_ERR_ARGUMENT);
@@ -203,14 +198,14 @@ static void test_refused_origins(void **state) {
 }
 
 /* Programs that read a photograph as stored must not get features of the rotated one. */
-static void test_turned_pictures(void **state) {
+TEST_IN_FOLDER(test_turned_pictures) {
   char path[SCRATCH_PATH_BYTES];
   hs_features features = make(FEATURES_U8, (hs_origin){.method_version = 2, .exif_orientation = 6});
   for (size_t i = 0; format_at(i) != NULL; i++) {
     const feature_format *format = format_at(i);
     char name[64];
     snprintf(name, sizeof name, "f%s", format->endings[0]);
-    scratch_folder_path(*state, name, path);
+    scratch_folder_path(folder, name, path);
 #if !HARTSIFT_HAVE_SQLITE
     if (format->write_into) continue;
 #endif
@@ -234,8 +229,7 @@ static void assert_origin_there(hs_colmap_database *database, uint32_t image, co
   hs_features_free(&read);
 }
 
-static void test_database(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_database) {
   static const hs_origin unknown, root = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}},
                                   plain = {1, HS_PROFILE_LOWE, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
   hs_colmap_database *database = colmap_fixture_open(f, 1, 0);
@@ -266,8 +260,7 @@ static void test_database(void **state) {
   hs_colmap_close(database);
 }
 
-static void test_copied_images(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_copied_images) {
   char path[SCRATCH_PATH_BYTES];
   const hs_origin origin = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}};
   hs_colmap_database *source = colmap_fixture_open(f, 0, 0), *target;
@@ -282,8 +275,7 @@ static void test_copied_images(void **state) {
 }
 
 /* If the call that creates the table fails, the table is removed, and the next call creates it again. */
-static void test_table_that_is_undone(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_table_that_is_undone) {
   const hs_origin origin = {2, HS_PROFILE_OPENCV, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
   colmap_tables_run(f->path, "CREATE TRIGGER no BEFORE INSERT ON images WHEN new.name = 'no.jpg' BEGIN"
                              " SELECT RAISE(ABORT, 'no'); END");
@@ -300,8 +292,7 @@ static void test_table_that_is_undone(void **state) {
   colmap_fixture_finish(database);
 }
 
-static void test_turned_pictures_of_a_database(void **state) {
-  colmap_fixture *f = *state;
+TEST_ON_DATABASE(test_turned_pictures_of_a_database) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   f->features.origin.exif_orientation = 8;
   assert_int_equal(hs_colmap_add_image(database, "a.jpg", NULL, &f->features, NULL), HS_ERR_ARGUMENT);
@@ -316,8 +307,7 @@ static void test_turned_pictures_of_a_database(void **state) {
 
 /* ------------------------------------------------------------------ extraction and matching */
 
-static void test_extraction_tells(void **state) {
-  (void)state;
+TEST(test_extraction_tells) {
   hs_options options;
   hs_context *context;
   hs_image image;
@@ -346,8 +336,7 @@ static void test_extraction_tells(void **state) {
   hs_destroy(context);
 }
 
-static void test_matching(void **state) {
-  (void)state;
+TEST(test_matching) {
   static const struct {
     feature_style style;
     hs_origin first, second;
@@ -401,26 +390,4 @@ static void test_matching(void **state) {
     hs_features_free(&second);
   }
   hs_destroy(context);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_folder_set_up, scratch_folder_tear_down)
-  const struct CMUnitTest tests[] = {
-    TEST(test_round_trips),
-    TEST(test_unknown_stays_unknown),
-    TEST(test_binary_files_of_other_versions),
-    TEST(test_text_files_of_other_versions),
-    TEST(test_refused_origins),
-    TEST(test_turned_pictures),
-    cmocka_unit_test(test_extraction_tells),
-    cmocka_unit_test(test_matching),
-#if HARTSIFT_HAVE_SQLITE
-    cmocka_unit_test_setup_teardown(test_database, colmap_fixture_set_up, colmap_fixture_tear_down),
-    cmocka_unit_test_setup_teardown(test_copied_images, colmap_fixture_set_up, colmap_fixture_tear_down),
-    cmocka_unit_test_setup_teardown(test_table_that_is_undone, colmap_fixture_set_up, colmap_fixture_tear_down),
-    cmocka_unit_test_setup_teardown(test_turned_pictures_of_a_database, colmap_fixture_set_up,
-                                    colmap_fixture_tear_down),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

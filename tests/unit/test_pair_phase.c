@@ -2,10 +2,6 @@
  * Phases of runs over many pairs: every pair has a phase; no phase exceeds the memory, except for a single pair that is
  * too large; images are loaded a bounded number of times, and in near pairs only once.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/matching/pairs/pair_run.h"
@@ -89,8 +85,7 @@ static plan_case *make_case(uint64_t each, uint64_t budget) {
   return c;
 }
 
-static void all_pairs(void **state) {
-  (void)state;
+TEST(all_pairs) {
   for (uint64_t room = 2; room <= IMAGES + 4; room += 3) {
     plan_case *c = make_case(100, 100 * room);
     for (uint32_t i = 0; i < IMAGES; i++)
@@ -103,8 +98,7 @@ static void all_pairs(void **state) {
   }
 }
 
-static void neighbours(void **state) {
-  (void)state;
+TEST(neighbours) {
   plan_case *c = make_case(100, 1200);
   for (uint32_t i = 0; i < IMAGES; i++)
     for (uint32_t k = i + 1; k < i + 4 && k < IMAGES; k++) c->pairs[c->count++] = (hs_image_pair){i, k};
@@ -113,8 +107,7 @@ static void neighbours(void **state) {
 }
 
 /* Any list, any sizes, two spaces, ordered or not; some pairs too large for the memory. */
-static void anything(void **state) {
-  (void)state;
+TEST(anything) {
   uint32_t random = 7;
   for (int round = 0; round < 60; round++) {
     plan_case *c = make_case(0, 600 + feature_maker_random(&random) % 6000);
@@ -131,10 +124,4 @@ static void anything(void **state) {
     (void)work_off(c);
     free(c);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(all_pairs), cmocka_unit_test(neighbours),
-                                     cmocka_unit_test(anything)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
  * The plan of a frame: every buffer has its bytes, aligned and inside the slab; only buffers with disjoint lifetimes
  * share memory.
  */
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/schedule/frame_graph.h"
@@ -130,8 +128,7 @@ static void check_sizes(const frame_plan *p) {
 static const int32_t sides[] = {1, 2, 5, 6, 11, 17, 31, 33, 64, 100, 257, 640, 1023, 4000};
 enum { SIDES = sizeof sides / sizeof sides[0] };
 
-static void test_layout_for_many_sizes(void **state) {
-  (void)state;
+TEST(test_layout_for_many_sizes) {
   static frame_plan p;
   for (size_t i = 0; i < SIDES; i++)
     for (size_t j = 0; j < SIDES; j++) {
@@ -155,8 +152,7 @@ static void test_layout_for_many_sizes(void **state) {
 }
 
 /* Fused passes for octaves whose levels exceed the caches, and no work graph together with them. */
-static void test_passes(void **state) {
-  (void)state;
+TEST(test_passes) {
   static frame_plan p;
   plan_request r = request_of(1400, 1200, HS_PROFILE_LOWE);
   r.graph_bytes = frame_graph_bytes;
@@ -196,8 +192,7 @@ static void test_passes(void **state) {
 }
 
 /* A larger picture never needs less memory. */
-static void test_monotone(void **state) {
-  (void)state;
+TEST(test_monotone) {
   static frame_plan p;
   for (int profile = 0; profile < 4; profile++) {
     size_t before = 0;
@@ -212,8 +207,7 @@ static void test_monotone(void **state) {
 
 /* Level S+2 is not stored, and the first octave's level S+1 shares memory with the later octaves, which take five
  * thirds of a level together; scratch is shared. */
-static void test_levels_and_little_else(void **state) {
-  (void)state;
+TEST(test_levels_and_little_else) {
   static frame_plan p;
   plan_request r = request_of(1500, 1100, HS_PROFILE_LOWE);
   r.descriptor_bytes = 0;
@@ -224,8 +218,7 @@ static void test_levels_and_little_else(void **state) {
   assert_true(p.host_bytes > 4 * level + 5 * level / 3 && p.host_bytes < 6 * level + level / 3);
 }
 
-static void test_capacities(void **state) {
-  (void)state;
+TEST(test_capacities) {
   static frame_plan p;
   plan_request r = request_of(640, 480, HS_PROFILE_LOWE);
   assert_int_equal(plan_make(&r, &p), HS_OK);
@@ -243,8 +236,7 @@ static void test_capacities(void **state) {
 }
 
 /* Sizes beyond the address space are refused, not wrapped. */
-static void test_huge_sizes(void **state) {
-  (void)state;
+TEST(test_huge_sizes) {
   static frame_plan p;
   for (int profile = 0; profile < 4; profile++) {
     plan_request r = request_of(INT32_MAX, INT32_MAX, (hs_profile)profile);
@@ -261,25 +253,11 @@ static void test_huge_sizes(void **state) {
   }
 }
 
-static void test_names(void **state) {
-  (void)state;
+TEST(test_names) {
   for (int b = 0; b < PLAN_BUFFER_COUNT; b++) {
     assert_string_not_equal(plan_buffer_name((plan_buffer)b), "?");
     for (int c = 0; c < b; c++)
       assert_string_not_equal(plan_buffer_name((plan_buffer)b), plan_buffer_name((plan_buffer)c));
   }
   assert_string_equal(plan_buffer_name(PLAN_BUFFER_COUNT), "?");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_layout_for_many_sizes),
-      cmocka_unit_test(test_passes),
-      cmocka_unit_test(test_monotone),
-      cmocka_unit_test(test_levels_and_little_else),
-      cmocka_unit_test(test_capacities),
-      cmocka_unit_test(test_huge_sizes),
-      cmocka_unit_test(test_names),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

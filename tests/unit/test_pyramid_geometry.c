@@ -53,8 +53,7 @@ static const geometry_case cases[] = {
     {400, 400, RULE_LOWE, -1, 64, 0, 3, 800, 800, 200, 200},
 };
 
-static void test_table(void **state) {
-  (void)state;
+TEST(test_table) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const geometry_case *c = &cases[i];
     pyramid_rules rules = rules_of(c->rule, c->first_octave, c->border);
@@ -84,8 +83,7 @@ static int32_t expected_octaves(int32_t side, const pyramid_rules *r) {
   return n;
 }
 
-static void test_all_small_sides(void **state) {
-  (void)state;
+TEST(test_all_small_sides) {
   for (int rule = RULE_LOWE; rule <= RULE_VLFEAT; rule++)
     for (int32_t first = -1; first <= 3; first++)
       for (int32_t side = 1; side <= 2100; side++) {
@@ -101,8 +99,7 @@ static void test_all_small_sides(void **state) {
       }
 }
 
-static void test_overflow(void **state) {
-  (void)state;
+TEST(test_overflow) {
   const pyramid_rules doubled = rules_of(RULE_LOWE, -1, 5), plain = rules_of(RULE_LOWE, 0, 5);
   pyramid_geometry g;
   assert_int_equal(pyramid_geometry_of(INT32_MAX, 10, &doubled, &g), STAGE_OVERFLOW);
@@ -129,21 +126,10 @@ static int32_t walk(int32_t i, int32_t n) {
   return at;
 }
 
-static void test_border_index(void **state) {
-  (void)state;
+TEST(test_border_index) {
   for (int32_t n = 1; n <= 12; n++)
     for (int32_t i = -130; i <= 130; i++) {
       assert_int_equal(border_index(i, n, BORDER_REFLECT_101), walk(i, n));
       assert_int_equal(border_index(i, n, BORDER_REPLICATE), i < 0 ? 0 : (i < n ? i : n - 1));
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_table),
-      cmocka_unit_test(test_all_small_sides),
-      cmocka_unit_test(test_overflow),
-      cmocka_unit_test(test_border_index),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

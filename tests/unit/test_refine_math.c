@@ -3,7 +3,6 @@
  * acceptance.
  */
 #include <math.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -65,8 +64,7 @@ static bool cramer(const model *m, double d[3]) {
   return true;
 }
 
-static void test_exact_quadratics(void **state) {
-  (void)state;
+TEST(test_exact_quadratics) {
   uint32_t seed = 1;
   int solved = 0;
   static sampled s;
@@ -118,8 +116,7 @@ static bool eliminate(float m[3][4], float d[3]) {
 }
 
 /* Small whole numbers give many ties and zero pivots; thirds make a wrong choice of row visible in the rounding. */
-static void test_pivots_and_ties(void **state) {
-  (void)state;
+TEST(test_pivots_and_ties) {
   uint32_t seed = 7;
   int ties = 0, singular = 0;
   for (int i = 0; i < 200000; i++) {
@@ -138,8 +135,7 @@ static void test_pivots_and_ties(void **state) {
   assert_true(ties > 1000 && singular > 1000);
 }
 
-static void test_singular(void **state) {
-  (void)state;
+TEST(test_singular) {
   static sampled s;
   quadratic q = {0};
   const model flat = {.c = 0.5}, ridge = {.c = 0.5, .g = {0.25, 0.0, 0.0}, .h = {1.0, 0.0, -1.0, 0.0, 0.0, 0.0}};
@@ -175,8 +171,7 @@ static void expect_move(author_rule rule, const float d[3], const int32_t from[3
 #define V3  (const int32_t[3])
 
 /* Offsets are (x, y, s), samples (level, x, y). */
-static void test_moves(void **state) {
-  (void)state;
+TEST(test_moves) {
   const int32_t centre[3] = {2, 50, 40};
   expect_move(RULE_LOWE, V3F{0.6f, -0.6f, 0.6f}, centre, REFINE_SETTLED, centre);
   expect_move(RULE_LOWE, V3F{0.61f, -7.0f, -0.61f}, centre, REFINE_MOVED, V3{1, 51, 39});
@@ -207,8 +202,7 @@ static bool accept_edge(float hxx, float hyy, float hxy) {
 }
 
 /* A ratio of principal curvatures below 10 passes, 10 and above does not; saddles never pass. */
-static void test_edges(void **state) {
-  (void)state;
+TEST(test_edges) {
   assert_true(accept_edge(1.0f, 1.0f, 0.0f));
   assert_true(accept_edge(-9.5f, -1.0f, 0.0f));
   assert_false(accept_edge(10.5f, 1.0f, 0.0f));
@@ -229,8 +223,7 @@ static bool accept_place(float dx, float dy, float ds, int32_t level, int32_t x,
   return refine_accept(&o, &p, &q, level, x, y);
 }
 
-static void test_vlfeat_places(void **state) {
-  (void)state;
+TEST(test_vlfeat_places) {
   assert_true(accept_place(1.4f, -1.4f, 1.4f, 2, 50, 40));
   assert_false(accept_place(1.5f, 0.0f, 0.0f, 2, 50, 40));
   assert_false(accept_place(0.0f, 0.0f, -1.5f, 2, 50, 40));
@@ -242,8 +235,7 @@ static void test_vlfeat_places(void **state) {
 }
 
 /* Positions round half up; positions that round outside read the nearest pixel of the mask. */
-static void test_places_kept(void **state) {
-  (void)state;
+TEST(test_places_kept) {
   const uint8_t mask[2 * 5] = {0, 1, 0, 9, 9, 1, 0, 255, 9, 9}; /* 3 x 2, stride 5 */
   place_filter f = {.mask = mask,
                     .mask_stride = 5,
@@ -266,17 +258,4 @@ static void test_places_kept(void **state) {
   assert_true(place_kept(&f, 29.49f, 39.49f));
   assert_false(place_kept(&f, 29.5f, 39.0f));
   assert_false(place_kept(&f, 29.0f, 39.5f));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_exact_quadratics),
-      cmocka_unit_test(test_pivots_and_ties),
-      cmocka_unit_test(test_singular),
-      cmocka_unit_test(test_moves),
-      cmocka_unit_test(test_edges),
-      cmocka_unit_test(test_vlfeat_places),
-      cmocka_unit_test(test_places_kept),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,20 +3,15 @@
  * threads or order of blocks; invalid input is refused.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/content_digest.h"
-#include "pipeline/include/hartsift.h"
 #include "pipeline/include/hartsift_expert.h"
 #include "pipeline/matching/retrieval/vocabulary.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"
-#include "tests/support/skip.h"
 
 enum { SCENES = 6, VIEWS = 4, IMAGES = SCENES * VIEWS, FEATURES = 300, CENTRES = 16, COMPONENTS = 24 };
 enum { VECTOR_BYTES = CENTRES * COMPONENTS };
@@ -81,7 +76,7 @@ static hs_status describe_all(collection *c, const hs_retrieval_options *options
 /* Digest of all vectors: proves identity between machines. */
 static const uint32_t digest = 0x73df96a8;
 
-static void views_of_a_scene_are_found(void **state) {
+TEST(views_of_a_scene_are_found) {
   collection *c = *state;
   const hs_retrieval_options o = small_options();
   hs_image_pairs pairs = {0};
@@ -96,7 +91,7 @@ static void views_of_a_scene_are_found(void **state) {
 
 /* The first context assigns descriptors to centres with the plain variants, the second with the machine's best.
  * tests/agree/test_match_simd.c compares all variants. */
-static void bytes_are_the_same_everywhere(void **state) {
+TEST(bytes_are_the_same_everywhere) {
   static const char *const variants[] = {"match=ref", NULL};
   collection *c = *state;
   const hs_retrieval_options options = small_options();
@@ -114,7 +109,7 @@ static void bytes_are_the_same_everywhere(void **state) {
 }
 
 /* The GPU assigns descriptors to centres; no other step runs on it. */
-static void bytes_are_the_same_from_a_gpu(void **state) {
+TEST(bytes_are_the_same_from_a_gpu) {
   collection *c = *state;
   const hs_retrieval_options options = small_options();
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -128,7 +123,7 @@ static void bytes_are_the_same_from_a_gpu(void **state) {
 }
 
 /* More descriptors than a block holds. */
-static void blocks_do_not_matter(void **state) {
+TEST(blocks_do_not_matter) {
   const collection *c = *state;
   enum { REPEATS = 80 };
   const hs_retrieval_options o = small_options();
@@ -151,7 +146,7 @@ static void blocks_do_not_matter(void **state) {
   free(descriptors);
 }
 
-static void little_to_learn_from(void **state) {
+TEST(little_to_learn_from) {
   const collection *c = *state;
   const hs_retrieval_options o = small_options();
   const hs_features empty = {0}, three = vocabulary_list(c->images[0].descriptors, 3);
@@ -176,7 +171,7 @@ static void little_to_learn_from(void **state) {
   hs_retrieval_destroy(r);
 }
 
-static void wrong_arguments(void **state) {
+TEST(wrong_arguments) {
   const collection *c = *state;
   hs_retrieval_options o = small_options();
   hs_features floats = {0}, bare = {0};
@@ -216,7 +211,7 @@ static void wrong_arguments(void **state) {
   hs_features_free(&bare);
 }
 
-static void every_allocation_may_fail(void **state) {
+TEST(every_allocation_may_fail) {
   collection *c = *state;
   counted_allocator counter;
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -235,7 +230,7 @@ static void every_allocation_may_fail(void **state) {
 }
 
 /* max_memory_bytes bounds the memory for assignment: descriptors are assigned in blocks. */
-static void little_memory_is_enough(void **state) {
+TEST(little_memory_is_enough) {
   collection *c = *state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const hs_retrieval_options options = small_options();
@@ -250,7 +245,7 @@ static void little_memory_is_enough(void **state) {
   hs_destroy(context);
 }
 
-static void eigenvalues_of_a_known_matrix(void **state) {
+TEST(eigenvalues_of_a_known_matrix) {
   enum { N = SIFT_LENGTH };
   double *m = malloc(N * N * sizeof *m), *vectors = malloc(N * N * sizeof *vectors), values[N];
   (void)state;
@@ -272,13 +267,4 @@ static void eigenvalues_of_a_known_matrix(void **state) {
   free(vectors);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(views_of_a_scene_are_found),    cmocka_unit_test(bytes_are_the_same_everywhere),
-      cmocka_unit_test(bytes_are_the_same_from_a_gpu), cmocka_unit_test(blocks_do_not_matter),
-      cmocka_unit_test(little_to_learn_from),          cmocka_unit_test(wrong_arguments),
-      cmocka_unit_test(every_allocation_may_fail),     cmocka_unit_test(little_memory_is_enough),
-      cmocka_unit_test(eigenvalues_of_a_known_matrix),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_BETWEEN(set_up, tear_down)

@@ -12,8 +12,7 @@ static void assert_close(double got, double expected, double relative, const cha
   if (!(fabs(got - expected) <= relative * fabs(expected))) fail_msg("%s: %.17g, expected %.17g", what, got, expected);
 }
 
-static void test_level_sigmas(void **state) {
-  (void)state;
+TEST(test_level_sigmas) {
   for (int32_t scales = 1; scales <= SCALES_MAX; scales++)
     for (int32_t level = 0; level <= scales + 2; level++) {
       const double expected = 1.6 * pow(2.0, (double)level / (double)scales);
@@ -24,8 +23,7 @@ static void test_level_sigmas(void **state) {
 }
 
 /* Blurs add as squares: each step gives the next level's blur for every sigma0 and S. */
-static void test_steps_lead_from_level_to_level(void **state) {
-  (void)state;
+TEST(test_steps_lead_from_level_to_level) {
   const double sigmas[] = {0.8, 1.0, 1.6, 2.5, 4.0};
   for (size_t i = 0; i < sizeof sigmas / sizeof sigmas[0]; i++)
     for (int32_t scales = 1; scales <= SCALES_MAX; scales++)
@@ -37,8 +35,7 @@ static void test_steps_lead_from_level_to_level(void **state) {
       }
 }
 
-static void test_base_sigma(void **state) {
-  (void)state;
+TEST(test_base_sigma) {
   assert_close(scalespace_base_sigma(1.6, 0.5, -1), sqrt(1.6 * 1.6 - 1.0), 1e-15, "doubled");
   assert_close(scalespace_base_sigma(1.6, 0.5, 0), sqrt(1.6 * 1.6 - 0.25), 1e-15, "as given");
   assert_close(scalespace_base_sigma(1.6, 0.5, 3), sqrt(1.6 * 1.6 - 0.0625 * 0.0625), 1e-15, "thinned by 8");
@@ -67,8 +64,7 @@ static void check_taps(double sigma, author_rule rule) {
   assert_close(float_sum, 1.0, 6.1e-8, "sum of taps");
 }
 
-static void test_taps(void **state) {
-  (void)state;
+TEST(test_taps) {
   for (double sigma = 0.1; sigma < 28.0; sigma += 0.37)
     for (int rule = RULE_LOWE; rule <= RULE_VLFEAT; rule++) check_taps(sigma, (author_rule)rule);
 }
@@ -79,8 +75,7 @@ static int32_t radius_of(double sigma, author_rule rule) {
   return f.radius;
 }
 
-static void test_radii(void **state) {
-  (void)state;
+TEST(test_radii) {
   /* Multiples of 1/64 are exact, and contain whole 4 sigma as well as halves of 8 sigma + 1. */
   for (int32_t i = 7; i < 64 * 30; i++) {
     const double sigma = (double)i / 64.0;
@@ -95,21 +90,11 @@ static void test_radii(void **state) {
 }
 
 /* No option exceeds the largest radius that the taps array holds. */
-static void test_options_stay_below_the_largest_radius(void **state) {
-  (void)state;
+TEST(test_options_stay_below_the_largest_radius) {
   for (int rule = RULE_LOWE; rule <= RULE_VLFEAT; rule++) {
     for (int32_t scales = 1; scales <= SCALES_MAX; scales++)
       for (int32_t level = 1; level <= scales + 2; level++)
         assert_true(radius_of(scalespace_step_sigma(4.0, scales, level), (author_rule)rule) < FILTER_RADIUS_MAX);
     assert_true(radius_of(scalespace_base_sigma(4.0, 0.0, 0), (author_rule)rule) < FILTER_RADIUS_MAX);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_level_sigmas), cmocka_unit_test(test_steps_lead_from_level_to_level),
-      cmocka_unit_test(test_base_sigma),   cmocka_unit_test(test_taps),
-      cmocka_unit_test(test_radii),        cmocka_unit_test(test_options_stay_below_the_largest_radius),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

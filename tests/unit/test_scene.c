@@ -1,11 +1,8 @@
 /*
  * The generated scene: names, exact repetition, views by homography, bad arguments, failing memory.
  */
-#include <string.h>
-
 #include "tests/support/test.h"
 
-#include "pipeline/include/hartsift.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/image_io.h"
 
@@ -38,8 +35,7 @@ static int differences(const hs_image *a, const hs_image *b, int32_t dx, int32_t
   return differ;
 }
 
-static void test_names(void **state) {
-  (void)state;
+TEST(test_names) {
   int32_t w = 0, h = 0;
   uint32_t seed = 0;
   assert_int_equal(scene_parse_name("@scene", &w, &h, &seed), 1);
@@ -61,8 +57,7 @@ static void test_names(void **state) {
   assert_int_equal(w, 7); /* written only for a valid name */
 }
 
-static void test_repeats(void **state) {
-  (void)state;
+TEST(test_repeats) {
   int compared = 0;
   hs_image a = render(123, 77, 5, NULL), b = render(123, 77, 5, NULL), other = render(123, 77, 6, NULL);
   assert_int_equal(differences(&a, &b, 0, 0, &compared), 0);
@@ -74,8 +69,7 @@ static void test_repeats(void **state) {
 }
 
 /* The identity gives the plain scene, and a shift by whole pixels gives the shifted pixels exactly. */
-static void test_views(void **state) {
-  (void)state;
+TEST(test_views) {
   const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, shift[9] = {1, 0, 16, 0, 1, -8, 0, 0, 1};
   int compared = 0;
   hs_image plain = render(160, 120, 2, NULL), same = render(160, 120, 2, identity), moved = render(160, 120, 2, shift);
@@ -89,8 +83,7 @@ static void test_views(void **state) {
 }
 
 /* The picture is not flat: its mean is no extreme, it varies, and it uses many grays. */
-static void test_looks_like_a_picture(void **state) {
-  (void)state;
+TEST(test_looks_like_a_picture) {
   hs_image image = render(320, 240, 1, NULL);
   double sum = 0.0, squares = 0.0;
   int used = 0;
@@ -112,8 +105,7 @@ static void test_looks_like_a_picture(void **state) {
   hs_image_free(&tiny);
 }
 
-static void test_bad_arguments(void **state) {
-  (void)state;
+TEST(test_bad_arguments) {
   const double singular[9] = {1, 2, 0, 2, 4, 0, 0, 0, 1};
   hs_image image = {0};
   assert_int_equal(hs_render_scene(10, 10, 1, singular, NULL, &image), HS_ERR_ARGUMENT);
@@ -142,8 +134,7 @@ static void failing_release(void *pointer, void *user) {
   hs_memory_release(NULL, pointer);
 }
 
-static void test_failing_memory(void **state) {
-  (void)state;
+TEST(test_failing_memory) {
   int allowed = 0;
   for (;; allowed++) {
     failing_memory memory = {.left = allowed};
@@ -161,13 +152,4 @@ static void test_failing_memory(void **state) {
     assert_true(allowed < 1000);
   }
   assert_true(allowed >= 1);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names),         cmocka_unit_test(test_repeats),
-      cmocka_unit_test(test_views),         cmocka_unit_test(test_looks_like_a_picture),
-      cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_failing_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /*
  * Statuses: each has a name, a sentence and the class given in the header.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/support/test.h"
-
-#include "pipeline/include/hartsift.h"
 
 typedef struct status_case {
   hs_status status;
@@ -35,16 +29,14 @@ static const status_case cases[] = {
 };
 enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 
-static void test_names_and_classes(void **state) {
-  (void)state;
+TEST(test_names_and_classes) {
   for (size_t i = 0; i < CASE_COUNT; i++) {
     assert_string_equal(hs_status_name(cases[i].status), cases[i].name);
     assert_int_equal(hs_status_class_of(cases[i].status), cases[i].group);
   }
 }
 
-static void test_sentences(void **state) {
-  (void)state;
+TEST(test_sentences) {
   for (size_t i = 0; i < CASE_COUNT; i++) {
     const char *sentence = hs_status_string(cases[i].status);
     const size_t length = strlen(sentence);
@@ -55,8 +47,7 @@ static void test_sentences(void **state) {
 }
 
 /* The names and numbers of the header. */
-static void test_names_of_the_header(void **state) {
-  (void)state;
+TEST(test_names_of_the_header) {
   FILE *header = fopen(HARTSIFT_SOURCE_DIR "/pipeline/include/hartsift_types.h", "r");
   assert_non_null(header);
   char line[512], name[64];
@@ -72,8 +63,7 @@ static void test_names_of_the_header(void **state) {
 }
 
 /* The list above is complete: every other value is unknown. */
-static void test_unknown_values(void **state) {
-  (void)state;
+TEST(test_unknown_values) {
   for (int v = -3; v < 300; v++) {
     bool known = false;
     for (size_t i = 0; i < CASE_COUNT; i++) known = known || (int)cases[i].status == v;
@@ -84,19 +74,9 @@ static void test_unknown_values(void **state) {
   }
 }
 
-static void test_version_string(void **state) {
-  (void)state;
+TEST(test_version_string) {
   char expected[64];
   snprintf(expected, sizeof expected, "%d.%d.%d (method %d)", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH,
            HS_METHOD_VERSION);
   assert_string_equal(hs_version_string(), expected);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names_and_classes),   cmocka_unit_test(test_sentences),
-      cmocka_unit_test(test_names_of_the_header), cmocka_unit_test(test_unknown_values),
-      cmocka_unit_test(test_version_string),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,10 +6,6 @@
  */
 #include <dirent.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +13,6 @@
 
 #include "tests/support/collection_maker.h"
 #include "tests/support/extraction.h"
-#include "tests/support/skip.h"
 
 enum { THREADS_MAX = 64 };
 
@@ -103,8 +98,7 @@ static hs_context *make_context(int32_t threads) {
   return extraction_context(&options);
 }
 
-static void test_context(void **state) {
-  (void)state;
+TEST(test_context) {
   const thread_list before = list_threads();
   const uint64_t mask = own_mask();
   hs_context *context = make_context(3);
@@ -113,8 +107,7 @@ static void test_context(void **state) {
   hs_destroy(context);
 }
 
-static void test_pictures_in_flight(void **state) {
-  (void)state;
+TEST(test_pictures_in_flight) {
   hs_context *context = make_context(2);
   const thread_list before = list_threads();
   const uint64_t mask = own_mask();
@@ -130,8 +123,7 @@ static void test_pictures_in_flight(void **state) {
   hs_destroy(context);
 }
 
-static void test_pairs(void **state) {
-  (void)state;
+TEST(test_pairs) {
   hs_context *context = make_context(2);
   const thread_list before = list_threads();
   const uint64_t mask = own_mask();
@@ -149,13 +141,4 @@ static void test_pairs(void **state) {
   hs_pairs_end(run);
   collection_maker_free(&made);
   hs_destroy(context);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_context),
-      cmocka_unit_test(test_pictures_in_flight),
-      cmocka_unit_test(test_pairs),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,6 @@
  */
 #include <fenv.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -56,8 +54,7 @@ static void check_tally(const tally *t, int32_t chunks, int32_t times) {
   for (int32_t i = 0; i < CHUNKS_MAX; i++) assert_int_equal(atomic_load(&t->done[i]), i < chunks ? times : 0);
 }
 
-static void test_every_chunk_once(void **state) {
-  (void)state;
+TEST(test_every_chunk_once) {
   const int32_t counts[] = {0, 1, 2, 3, 7, 64, 1000, CHUNKS_MAX};
   static tally t;
   for (int32_t threads = 1; threads <= 8; threads++) {
@@ -72,8 +69,7 @@ static void test_every_chunk_once(void **state) {
   }
 }
 
-static void test_no_queue(void **state) {
-  (void)state;
+TEST(test_no_queue) {
   static tally t;
   memset(&t, 0, sizeof t);
   t.workers = 1;
@@ -83,8 +79,7 @@ static void test_no_queue(void **state) {
 }
 
 /* Many small jobs in succession: no worker takes chunks of a finished job, or misses a job. */
-static void test_many_jobs(void **state) {
-  (void)state;
+TEST(test_many_jobs) {
   static tally t;
   memset(&t, 0, sizeof t);
   t.workers = 4;
@@ -94,8 +89,7 @@ static void test_many_jobs(void **state) {
   stop(q);
 }
 
-static void test_start_and_stop(void **state) {
-  (void)state;
+TEST(test_start_and_stop) {
   for (int32_t i = 0; i < 200; i++) {
     static tally t;
     stage_queue *q = start(1 + i % WORKERS_MAX);
@@ -128,8 +122,7 @@ static void check_environment(void *job, int32_t chunk, int32_t worker) {
 }
 
 /* Threads inherit the environment of the thread that starts them. */
-static void test_environment_of_workers(void **state) {
-  (void)state;
+TEST(test_environment_of_workers) {
   const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
   for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
     environment_job e = {0};
@@ -172,8 +165,7 @@ static void check_signals(void *job, int32_t chunk, int32_t worker) {
 }
 
 /* A worker runs only the caller's handlers for the worker's own faults, and the caller's mask is unchanged. */
-static void test_signals_of_workers(void **state) {
-  (void)state;
+TEST(test_signals_of_workers) {
   const int kept_blocked = SIGUSR2, kept_open = SIGUSR1;
   sigset_t mine, saved, after;
   signal_job s = {0};
@@ -191,16 +183,4 @@ static void test_signals_of_workers(void **state) {
   assert_true(atomic_load(&s.workers_seen) > 0);
   assert_int_equal(atomic_load(&s.open), 0);
   assert_int_equal(atomic_load(&s.faults_blocked), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_chunk_once),
-      cmocka_unit_test(test_no_queue),
-      cmocka_unit_test(test_many_jobs),
-      cmocka_unit_test(test_start_and_stop),
-      cmocka_unit_test(test_environment_of_workers),
-      cmocka_unit_test(test_signals_of_workers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,6 @@
  * The order of keypoints and features of tiles, against a comparison sort: short and long lists, one and several
  * threads, tiles in sequence and keypoints in random order, repeated samples.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "cpu/schedule/threads.h"
@@ -127,8 +124,7 @@ static void check(const lists *l, stage_queue *queue) {
   free(memory);
 }
 
-static void test_lists(void **state) {
-  (void)state;
+TEST(test_lists) {
   static const uint32_t counts[] = {0, 1, 2, 100, 16384, 20000, MOST};
   for (int32_t threads = 0; threads <= 5; threads += threads ? 2 : 1) {
     stage_queue *queue = NULL;
@@ -149,9 +145,4 @@ static void test_lists(void **state) {
     if (queue) queue_stop(queue);
     free(queue);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_lists)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

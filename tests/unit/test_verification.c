@@ -5,16 +5,12 @@
  * Handling of options and arguments: test_verification_calls.c.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/matching/geometry/scoring.h"
 #include "pipeline/matching/geometry/search.h"
 #include "pipeline/matching/geometry/verify.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/verified.h"
 
@@ -63,8 +59,7 @@ static void expect_matrix_form(const hs_geometry *g) {
   }
 }
 
-static void test_homography(void **state) {
-  (void)state;
+TEST(test_homography) {
   const double shares[5] = {0.0, 0.3, 0.5, 0.7, 0.9};
   verified *const v = verified_new();
   for (int i = 0; i < 5; i++) {
@@ -86,8 +81,7 @@ static void test_homography(void **state) {
   free(v);
 }
 
-static void test_fundamental(void **state) {
-  (void)state;
+TEST(test_fundamental) {
   const double shares[4] = {0.0, 0.3, 0.5, 0.7};
   verified *const v = verified_new();
   for (int i = 0; i < 4; i++) {
@@ -104,8 +98,7 @@ static void test_fundamental(void **state) {
   free(v);
 }
 
-static void test_essential_and_pose(void **state) {
-  (void)state;
+TEST(test_essential_and_pose) {
   const double shares[4] = {0.0, 0.3, 0.5, 0.8};
   verified *const v = verified_new();
   for (int i = 0; i < 4; i++) {
@@ -129,8 +122,7 @@ static void test_essential_and_pose(void **state) {
 }
 
 /* Exact points give exact geometry. */
-static void test_exact_points(void **state) {
-  (void)state;
+TEST(test_exact_points) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 100, 20, 0.0, 3, &v->scene);
   hs_verify_options o = verified_options(HS_ESSENTIAL, &v->scene);
@@ -149,8 +141,7 @@ static void test_exact_points(void **state) {
 
 /* Three quarters of the scene are in one plane: a search without the plane's completion may rest on the plane and two
  * chance matches; with it the rest of the scene is found. */
-static void test_dominant_plane(void **state) {
-  (void)state;
+TEST(test_dominant_plane) {
   verified *const v = verified_new();
   for (uint64_t seed = 0; seed < 20; seed++) {
     two_view_make(TWO_VIEW_MIXED, 400, 120, 0.5, 20 + seed, &v->scene);
@@ -167,8 +158,7 @@ static void test_dominant_plane(void **state) {
 }
 
 /* A plane and a rotation do not determine F; plane_inliers reports that. */
-static void test_planar_scene_is_told(void **state) {
-  (void)state;
+TEST(test_planar_scene_is_told) {
   verified *const v = verified_new();
   const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
   for (int i = 0; i < 2; i++) {
@@ -184,8 +174,7 @@ static void test_planar_scene_is_told(void **state) {
 }
 
 /* An image and its copy: every model fits without any error. */
-static void test_copy(void **state) {
-  (void)state;
+TEST(test_copy) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 200, 0, 0.0, 5, &v->scene);
   memcpy(v->scene.b, v->scene.a, sizeof v->scene.b);
@@ -208,8 +197,7 @@ static void expect_nothing(verified *v, hs_geometry_model model) {
   for (int i = 0; i < 9; i++) assert_true(v->geometry.matrix[i] == 0.0);
 }
 
-static void test_nothing_to_find(void **state) {
-  (void)state;
+TEST(test_nothing_to_find) {
   verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
@@ -234,8 +222,7 @@ static void test_nothing_to_find(void **state) {
 }
 
 /* With exactly as many matches as a sample needs, all are inliers if that few are allowed. */
-static void test_minimal_number(void **state) {
-  (void)state;
+TEST(test_minimal_number) {
   verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
@@ -252,8 +239,7 @@ static void test_minimal_number(void **state) {
 }
 
 /* Repeated matches, as from keypoints with several orientations, neither break nor bias the search. */
-static void test_duplicates(void **state) {
-  (void)state;
+TEST(test_duplicates) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 400, 150, 0.4, 2, &v->scene);
   for (size_t i = 1; i < 100; i++) { /* one wrong match a hundred times */
@@ -268,8 +254,7 @@ static void test_duplicates(void **state) {
   free(v);
 }
 
-static void test_invalid_coordinates(void **state) {
-  (void)state;
+TEST(test_invalid_coordinates) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 200, 50, 0.4, 2, &v->scene);
   v->scene.a[0] = NAN;
@@ -289,8 +274,7 @@ static void test_invalid_coordinates(void **state) {
 }
 
 /* The limit itself: a match at the limit counts, one beyond it does not, however well it agrees. */
-static void test_coordinates_at_their_limit(void **state) {
-  (void)state;
+TEST(test_coordinates_at_their_limit) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 40, 0, 0.0, 2, &v->scene);
   memcpy(v->scene.b, v->scene.a, sizeof v->scene.b); /* the same picture twice, which every match fits */
@@ -309,8 +293,7 @@ static void test_coordinates_at_their_limit(void **state) {
 }
 
 /* Images far from the origin, tiny and huge ones: only relative sizes matter. */
-static void test_place_and_size(void **state) {
-  (void)state;
+TEST(test_place_and_size) {
   verified *const v = verified_new(), *const w = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 300, 100, 0.4, 2, &v->scene);
   w->scene = v->scene;
@@ -333,8 +316,7 @@ static void test_place_and_size(void **state) {
 }
 
 /* Coordinates of any bits and awkward values: no crash, no endless loop, and a consistent result. */
-static void test_any_numbers(void **state) {
-  (void)state;
+TEST(test_any_numbers) {
   static const double awkward[] = {0.0,    -0.0,     1.0, 1.0e-300, 4.9e-324, 1.0e6,  -1.0e6, 999999.999,
                                    1.0e-8, INFINITY, NAN, 0.5,      640.0,    1.0e-3, -1.0,   1.0e300};
   verified *const v = verified_new();
@@ -373,8 +355,7 @@ static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
 
 /* The same call twice gives the same bytes, another seed may not; and the bytes are those of every other machine and
  * compiler. */
-static void test_repeatable(void **state) {
-  (void)state;
+TEST(test_repeatable) {
   static const uint64_t expected[3] = {0x4c2b408e146a02f5u, 0x01be125f62d097d2u, 0x1993416b0fbed7c4u};
   int different = 0;
   verified *const v = verified_new(), *const w = verified_new();
@@ -417,8 +398,7 @@ static void points_as_features(const verified *v, hs_keypoint keypoints[400], di
   }
 }
 
-static void test_features(void **state) {
-  (void)state;
+TEST(test_features) {
   distant_pair pairs[200];
   verified *const v = verified_new();
   hs_keypoint *const keypoints = calloc(400, sizeof *keypoints);
@@ -457,8 +437,7 @@ static void test_features(void **state) {
 }
 
 /* If nothing agrees, the search ends once it would have hit a model of min_inliers; an existing model is found. */
-static void test_ends_where_nothing_agrees(void **state) {
-  (void)state;
+TEST(test_ends_where_nothing_agrees) {
   verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     two_view_make(TWO_VIEW_VOLUME, 14, 14, 0.0, 3, &v->scene);
@@ -489,8 +468,7 @@ static void test_ends_where_nothing_agrees(void **state) {
 }
 
 /* Reused working memory: one allocation for the largest of several calls, and the results of calls without it. */
-static void test_kept_memory(void **state) {
-  (void)state;
+TEST(test_kept_memory) {
   verified *const v = verified_new();
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -514,37 +492,11 @@ static void test_kept_memory(void **state) {
   free(v);
 }
 
-static void test_iterations_needed(void **state) {
-  (void)state;
+TEST(test_iterations_needed) {
   assert_int_equal(iterations_needed(100, 100, 4, 0.9999, 10000), 1);
   assert_int_equal(iterations_needed(3, 100, 4, 0.9999, 10000), 10000);
   assert_int_equal(iterations_needed(5, 1000, 7, 0.9999, 10000), 10000);
   /* log(1e-4) / log(1 - p^4) with p near 1/2: 143 for many matches */
   assert_in_range(iterations_needed(50000, 100000, 4, 0.9999, 10000), 143, 144);
   assert_in_range(iterations_needed(30000, 100000, 7, 0.99, 1000000), 21050, 21080);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_homography),
-      cmocka_unit_test(test_fundamental),
-      cmocka_unit_test(test_essential_and_pose),
-      cmocka_unit_test(test_exact_points),
-      cmocka_unit_test(test_dominant_plane),
-      cmocka_unit_test(test_planar_scene_is_told),
-      cmocka_unit_test(test_copy),
-      cmocka_unit_test(test_nothing_to_find),
-      cmocka_unit_test(test_minimal_number),
-      cmocka_unit_test(test_duplicates),
-      cmocka_unit_test(test_coordinates_at_their_limit),
-      cmocka_unit_test(test_invalid_coordinates),
-      cmocka_unit_test(test_place_and_size),
-      cmocka_unit_test(test_any_numbers),
-      cmocka_unit_test(test_repeatable),
-      cmocka_unit_test(test_features),
-      cmocka_unit_test(test_ends_where_nothing_agrees),
-      cmocka_unit_test(test_kept_memory),
-      cmocka_unit_test(test_iterations_needed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
  * other headers are accepted, and failing memory is reported.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -29,8 +27,7 @@ static void expect_option_refused(verified *v, const hs_verify_options *good, si
     expect_option_refused(v, &good, offsetof(hs_verify_options, field), &value, sizeof value, #field);                 \
   } while (0)
 
-static void test_options_refused(void **state) {
-  (void)state;
+TEST(test_options_refused) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
   const hs_verify_options good = verified_options(HS_ESSENTIAL, &v->scene);
@@ -58,8 +55,7 @@ static void test_options_refused(void **state) {
   free(v);
 }
 
-static void test_arguments_refused(void **state) {
-  (void)state;
+TEST(test_arguments_refused) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
   hs_verify_options o = verified_options(HS_ESSENTIAL, &v->scene);
@@ -93,8 +89,7 @@ static void test_arguments_refused(void **state) {
 }
 
 /* Both calls take the structs of earlier and later headers. */
-static void test_options_of_other_headers(void **state) {
-  (void)state;
+TEST(test_options_of_other_headers) {
   verified *const v = verified_new();
   hs_geometry expected;
   const hs_features none = {0};
@@ -131,8 +126,7 @@ static void test_options_of_other_headers(void **state) {
   free(v);
 }
 
-static void test_failing_memory(void **state) {
-  (void)state;
+TEST(test_failing_memory) {
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 100, 0, 0.3, 1, &v->scene);
   hs_keypoint keypoints[20] = {{0.0f, 0.0f, 1.0f, 0.0f, 0.0f, 0, 0}};
@@ -153,14 +147,4 @@ static void test_failing_memory(void **state) {
     assert_int_equal(counter.alive, 0);
   }
   free(v);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options_refused),
-      cmocka_unit_test(test_arguments_refused),
-      cmocka_unit_test(test_options_of_other_headers),
-      cmocka_unit_test(test_failing_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,10 @@
  * neighbours.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/matching/geometry/search.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/verified.h"
 
 static void run(verified *v, const hs_verify_options *options) {
@@ -65,8 +60,7 @@ static void make_wall(uint64_t seed, two_view_scene *scene) {
 }
 
 /* The first search takes the wrong matches along the rows; the second one leaves them out and keeps the right ones. */
-static void test_rows_of_windows(void **state) {
-  (void)state;
+TEST(test_rows_of_windows) {
   verified *const v = verified_new();
   size_t first = 0, second = 0;
   for (uint64_t seed = 0; seed < 10; seed++) {
@@ -92,8 +86,7 @@ static void test_rows_of_windows(void **state) {
 
 /* Precise matches that all agree and move like their neighbours: the first matrix stays, with the measured
  * tolerance. */
-static void test_settled(void **state) {
-  (void)state;
+TEST(test_settled) {
   verified *const v = verified_new();
   for (uint64_t seed = 0; seed < 10; seed++) {
     make_wall(seed, &v->scene);
@@ -117,8 +110,7 @@ static void test_settled(void **state) {
 }
 
 /* If nothing off a plane agrees, the inliers are the plane's, and the result says so. */
-static void test_plane_only(void **state) {
-  (void)state;
+TEST(test_plane_only) {
   verified *const v = verified_new();
   const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
   for (int i = 0; i < 2; i++) {
@@ -139,8 +131,7 @@ static void test_plane_only(void **state) {
 }
 
 /* A plane with fewer inliers than wanted removes nothing from the first search's result. */
-static void test_plane_of_too_few(void **state) {
-  (void)state;
+TEST(test_plane_of_too_few) {
   verified *const v = verified_new();
   int tried = 0;
   for (uint64_t seed = 0; seed < 10; seed++) {
@@ -164,8 +155,7 @@ static void test_plane_of_too_few(void **state) {
 }
 
 /* Fewer inliers than refine_matches: the first search's result stays. */
-static void test_few_matches_stand(void **state) {
-  (void)state;
+TEST(test_few_matches_stand) {
   verified *const v = verified_new();
   make_wall(3, &v->scene);
   hs_verify_options o;
@@ -178,13 +168,4 @@ static void test_few_matches_stand(void **state) {
   run(v, &o);
   assert_int_equal(v->geometry.inlier_count, inliers);
   free(v);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows_of_windows),   cmocka_unit_test(test_settled),
-      cmocka_unit_test(test_plane_only),        cmocka_unit_test(test_plane_of_too_few),
-      cmocka_unit_test(test_few_matches_stand),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /*
  * hs_verify_pair: choice of the model, pose, planes and watermarks, on synthetic scenes.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #include "pipeline/matching/geometry/search.h"
-#include "pipeline/include/hartsift.h"
 #include "tests/support/two_view_scene.h"
 #include "tests/support/verified.h"
 
@@ -64,8 +58,7 @@ static size_t marked(const pair_case *c) {
   return count;
 }
 
-static void test_known_cameras(void **state) {
-  (void)state;
+TEST(test_known_cameras) {
   pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);
   assert_int_equal(run(c, HS_FUNDAMENTAL, true, 1), HS_OK);
   assert_int_equal(c->found.model.model, HS_ESSENTIAL);
@@ -79,8 +72,7 @@ static void test_known_cameras(void **state) {
 }
 
 /* Without cameras, without find_essential, and with wrong cameras the fundamental matrix stays. */
-static void test_fundamental_stays(void **state) {
-  (void)state;
+TEST(test_fundamental_stays) {
   pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 1), HS_OK);
   assert_int_equal(c->found.model.model, HS_FUNDAMENTAL);
@@ -101,8 +93,7 @@ static void test_fundamental_stays(void **state) {
   free(c);
 }
 
-static void test_planes(void **state) {
-  (void)state;
+TEST(test_planes) {
   pair_case *const c = case_of(TWO_VIEW_PLANE, 300, 60, 9);
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 0), HS_OK);
   assert_int_equal(c->found.has_plane, 1);
@@ -129,8 +120,7 @@ static void make_caption(pair_case *c, size_t caption, size_t others, double jit
   use_scene(c);
 }
 
-static void test_watermarks(void **state) {
-  (void)state;
+TEST(test_watermarks) {
   pair_case *const c = case_of(TWO_VIEW_PLANE, 100, 0, 3);
   static const struct {
     size_t caption, others;
@@ -150,8 +140,7 @@ static void test_watermarks(void **state) {
   free(c);
 }
 
-static void test_refused(void **state) {
-  (void)state;
+TEST(test_refused) {
   pair_case *const c = case_of(TWO_VIEW_VOLUME, 50, 0, 1);
   hs_pair_geometry zero;
   hs_pairs_options options;
@@ -168,12 +157,4 @@ static void test_refused(void **state) {
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 0), HS_OK);
   assert_int_equal(c->found.model.found, 0);
   free(c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_known_cameras), cmocka_unit_test(test_fundamental_stays), cmocka_unit_test(test_planes),
-      cmocka_unit_test(test_watermarks),    cmocka_unit_test(test_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

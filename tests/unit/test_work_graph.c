@@ -3,8 +3,6 @@
  * number of chunks is set while running; cancellation from outside; a caller that polls slowly.
  */
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "tests/support/test.h"
@@ -98,8 +96,7 @@ static stage_queue *start(int32_t threads) {
   return q;
 }
 
-static void test_chunks_wait_for_what_they_need(void **state) {
-  (void)state;
+TEST(test_chunks_wait_for_what_they_need) {
   static tally alone, t;
   begin(&alone, false);
   work_graph_run(NULL, &alone.graph);
@@ -119,8 +116,7 @@ static void test_chunks_wait_for_what_they_need(void **state) {
   }
 }
 
-static void test_end_is_asked_for(void **state) {
-  (void)state;
+TEST(test_end_is_asked_for) {
   static tally t;
   for (int32_t threads = 1; threads <= 4; threads++) {
     stage_queue *q = start(threads);
@@ -175,8 +171,7 @@ static bool poll_slowly(void *owner) {
 }
 
 /* A caller with a slow progress function leaves the cores to others. */
-static void test_idle_threads_sleep(void **state) {
-  (void)state;
+TEST(test_idle_threads_sleep) {
   atomic_bool open = false;
   graph_job job;
   graph_job *const jobs[] = {&job};
@@ -189,11 +184,4 @@ static void test_idle_threads_sleep(void **state) {
   assert_true(graph_job_is_done(&job));
   queue_stop(q);
   free(q);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks_wait_for_what_they_need),
-                                     cmocka_unit_test(test_end_is_asked_for),
-                                     cmocka_unit_test(test_idle_threads_sleep)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /*
  * Assignment of images in flight to workers, and their wake-ups: workers without contexts, as for a GPU.
  */
-#include <stdbool.h>
-#include <stdlib.h>
 #include <time.h>
 
-#include "tests/support/test.h"
 /* Included before the redefinition of one of its names below. */
 #include <pthread.h>
 
@@ -41,6 +38,8 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define in_flight_read_slot      workers_read_slot
 #define in_flight_way            workers_way
 #define in_flight_start_readers  workers_start_readers
+#include "tests/support/test.h"
+
 #include "pipeline/frame/in_flight.c"
 #include "pipeline/frame/in_flight_workers.c"
 
@@ -137,8 +136,7 @@ static int32_t taken_by(in_flight_ring *f, uint64_t image) {
 
 /* The worker whose results are not yet returned has waited longest but may not take the image: the other one is
  * woken. */
-static void test_full_worker_passes_on(void **state) {
-  (void)state;
+TEST(test_full_worker_passes_on) {
   in_flight_ring *f = ring_make();
   for (int32_t i = 0; i < RESULT_SETS; i++) f->workers[0].held[i] = 1;
   begin(&f->workers[0]);
@@ -150,8 +148,7 @@ static void test_full_worker_passes_on(void **state) {
 }
 
 /* Images after a large one, which only the first worker may take, are free for the others once that worker has it. */
-static void test_behind_a_large_image(void **state) {
-  (void)state;
+TEST(test_behind_a_large_image) {
   uint64_t first;
   in_flight_ring *f = ring_make();
   begin(&f->workers[1]);
@@ -170,8 +167,7 @@ static void test_behind_a_large_image(void **state) {
 }
 
 /* Workers share the waiting images; groups have a power of two of equal images. */
-static void test_shares(void **state) {
-  (void)state;
+TEST(test_shares) {
   uint64_t first;
   in_flight_ring *f = ring_make();
   for (int i = 0; i < 7; i++) add_image(f, WORKERS, i == 5 ? 1 : 16);
@@ -190,8 +186,7 @@ static void test_shares(void **state) {
 }
 
 /* If results are taken as they finish, images that are ready overtake one that is not; otherwise they stay in order. */
-static void test_overtaking(void **state) {
-  (void)state;
+TEST(test_overtaking) {
   uint64_t first;
   in_flight_ring *f = ring_make();
   for (int i = 0; i < 4; i++) add_image(f, WORKERS, 1);
@@ -226,8 +221,7 @@ static void end_image(in_flight_ring *f, uint64_t image, hs_status status) {
 
 /* Any finished image is returned first, a failed one too. Its slot in the ring is free when all earlier images are
  * done. */
-static void test_given_as_they_end(void **state) {
-  (void)state;
+TEST(test_given_as_they_end) {
   in_flight_ring *f = ring_make();
   hs_context *c = calloc(1, sizeof *c);
   hs_features list = {0};
@@ -258,8 +252,7 @@ static void test_given_as_they_end(void **state) {
 
 /* Throughput: the ring is longer than the number of images in flight, so that images after a slow one are taken and
  * their slots reused; a taken image leaves no memory in the ring. */
-static void test_ring_is_longer(void **state) {
-  (void)state;
+TEST(test_ring_is_longer) {
   enum { IMAGES = 12 };
   hs_options options;
   hs_context *c = NULL;
@@ -298,8 +291,7 @@ static void test_ring_is_longer(void **state) {
 }
 
 /* Alternating between any order and submission order: the viewed list stays valid until the next call. */
-static void test_any_among_oldest(void **state) {
-  (void)state;
+TEST(test_any_among_oldest) {
   in_flight_ring *f = ring_make();
   hs_context *c = calloc(1, sizeof *c);
   hs_features list = {0};
@@ -332,17 +324,4 @@ static void test_any_among_oldest(void **state) {
   hs_features_free(&list);
   free(c);
   ring_free(f);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_full_worker_passes_on),
-      cmocka_unit_test(test_behind_a_large_image),
-      cmocka_unit_test(test_shares),
-      cmocka_unit_test(test_overtaking),
-      cmocka_unit_test(test_given_as_they_end),
-      cmocka_unit_test(test_ring_is_longer),
-      cmocka_unit_test(test_any_among_oldest),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

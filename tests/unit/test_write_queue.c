@@ -2,9 +2,6 @@
  * Deferred writes on a separate thread: the resulting file, reads in between, and failures.
  */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
@@ -57,6 +54,8 @@ static int tear_down(void **state) {
   return 0;
 }
 
+#define TEST_ON_FIXTURE(NAME) TEST_GIVEN(NAME, fixture, f, set_up, tear_down)
+
 /* A page whose bytes depend on the number. */
 static int add_page(fixture *f, int64_t page, size_t pages, uint64_t number) {
   static uint8_t bytes[64 * PAGE];
@@ -72,8 +71,7 @@ static int add_page(fixture *f, int64_t page, size_t pages, uint64_t number) {
 }
 
 /* Consecutive pages become few writes, on the queue's thread. */
-static void test_in_a_row(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_in_a_row) {
   for (int64_t page = 0; page < FILE_BYTES / PAGE; page++) assert_int_equal(add_page(f, page, 1, (uint64_t)page), 0);
   assert_int_equal(write_queue_drain(f->queue), 0);
   assert_memory_equal(f->file, f->expected, FILE_BYTES);
@@ -84,8 +82,7 @@ static void test_in_a_row(void **state) {
 
 /* Any offsets, overlapping, of every size up to more than a piece: the last write wins, and reads return the written
  * data. */
-static void test_anywhere(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_anywhere) {
   uint64_t random = 5;
   for (uint64_t i = 0; i < 3000; i++) {
     const uint64_t place = next_random(&random);
@@ -105,8 +102,7 @@ static void test_anywhere(void **state) {
 }
 
 /* After a failure nothing more is written, and every call reports the failure, until it is cleared. */
-static void test_failure(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_failure) {
   assert_int_equal(add_page(f, 0, 1, 1), 0);
   assert_int_equal(write_queue_drain(f->queue), 0);
   f->full_from = 64 * PAGE;
@@ -128,16 +124,9 @@ static void test_failure(void **state) {
 }
 
 /* Everything added is written at the end, with or without a flush. */
-static void test_end(void **state) {
-  fixture *f = *state;
+TEST_ON_FIXTURE(test_end) {
   assert_int_equal(add_page(f, 3, 1, 9), 0);
   write_queue_free(f->queue);
   f->queue = NULL;
   assert_memory_equal(f->file, f->expected, FILE_BYTES);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {TEST(test_in_a_row), TEST(test_anywhere), TEST(test_failure), TEST(test_end)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 /* Target of skip(), shared by all files of a program. */
 __attribute__((weak)) jmp_buf cross_next_test;
-/* The one test to run; null: all. */
+/* The one test to run; null or *: all. */
 __attribute__((weak)) const char *cross_filter;
 #define cmocka_set_test_filter(NAME) (cross_filter = (NAME))
 #define cmocka_set_skip_filter(NAME) ((void)(NAME)) /* all are run */
@@ -21,11 +21,10 @@ typedef int (*CMFixtureFunction)(void **state);
 
 struct CMUnitTest {
   const char *name;
-  void (*test)(void **state);
+  void (*test_func)(void **state);
+  CMFixtureFunction setup_func, teardown_func;
+  void *initial_state;
 };
-
-#define cmocka_unit_test(FUNCTION)                                                                                     \
-  { #FUNCTION, FUNCTION }
 
 #define fail_msg(...)                                                                                                  \
   do {                                                                                                                 \
@@ -83,11 +82,13 @@ static inline int cross_run_tests(const struct CMUnitTest *tests, size_t count, 
   void *state = NULL;
   if (setup && setup(&state) != 0) fail_msg("group setup failed");
   for (volatile size_t i = 0; i < count; i++) {
-    if (cross_filter && strcmp(cross_filter, tests[i].name) != 0) continue;
+    if (cross_filter && strcmp(cross_filter, "*") != 0 && strcmp(cross_filter, tests[i].name) != 0) continue;
     printf("[ RUN      ] %s\n", tests[i].name);
     fflush(stdout);
     if (setjmp(cross_next_test) == 0) {
-      tests[i].test(&state);
+      if (tests[i].setup_func && tests[i].setup_func(&state) != 0) fail_msg("setup failed");
+      tests[i].test_func(&state);
+      if (tests[i].teardown_func && tests[i].teardown_func(&state) != 0) fail_msg("teardown failed");
       printf("[       OK ] %s\n", tests[i].name);
     } else {
       printf("[  SKIPPED ] %s\n", tests[i].name);
@@ -97,9 +98,6 @@ static inline int cross_run_tests(const struct CMUnitTest *tests, size_t count, 
   return 0;
 }
 
-#define cmocka_run_group_tests(TESTS, SETUP, TEARDOWN)                                                                 \
-  cross_run_tests(TESTS, sizeof(TESTS) / sizeof(TESTS)[0], SETUP, TEARDOWN)
-#define cmocka_run_group_tests_name(NAME, TESTS, SETUP, TEARDOWN)    cmocka_run_group_tests(TESTS, SETUP, TEARDOWN)
 #define _cmocka_run_group_tests(NAME, TESTS, COUNT, SETUP, TEARDOWN) cross_run_tests(TESTS, COUNT, SETUP, TEARDOWN)
 
 #endif
