@@ -78,7 +78,7 @@ static void check_window(const stage_ops *ops, const char *name, const plane_vie
 
 TEST(test_variants) {
   static const int32_t sizes[][2] = {{1, 1}, {1, 9}, {9, 1}, {2, 2}, {3, 3}, {17, 40}, {33, 16}, {80, 72}, {96, 80}};
-  float *data = malloc(sizeof *data * ((size_t)STRIDE * ROWS + SLACK));
+  SCOPED_MEMORY float *data = malloc(sizeof *data * ((size_t)STRIDE * ROWS + SLACK));
   uint32_t seed = 7;
   assert_non_null(data);
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -88,7 +88,6 @@ TEST(test_variants) {
       for (int n = 0; ops && n < WINDOWS; n++) check_window(ops, stage_variant_names[v], &level, &seed);
     }
   }
-  free(data);
 }
 
 /* A patch of a user keypoint so large that a float cannot count its samples. */
@@ -96,7 +95,7 @@ TEST(test_large_patches) {
   enum { SIDE = 4400 };
   const affine_shape shape = {0.6f, 0.8f, 5.0f};
   const patch_map map = affine_map_of(2201.0f, 2190.0f, 60.0f, &shape);
-  float *data = malloc(sizeof *data * ((size_t)SIDE * SIDE + SLACK));
+  SCOPED_MEMORY float *data = malloc(sizeof *data * ((size_t)SIDE * SIDE + SLACK));
   static float expected[PATCH_ROOM], got[PATCH_ROOM];
   uint32_t seed = 3;
   window_prefetch ahead = {.rows = 0};
@@ -110,14 +109,13 @@ TEST(test_large_patches) {
     ops->affine_patch(&level, &map, NULL, AFFINE_DESCRIBE_SIDE, 48, got, &ahead);
     assert_memory_equal(expected, got, sizeof got);
   }
-  free(data);
 }
 
 /* The largest possible differences, two rows of samples 0 and the next two rows 1, under the largest window of each
  * step: the sums keep their sign and approach their limit. */
 TEST(test_moments_do_not_overflow) {
   enum { SIDE = 257 };
-  float *data = calloc((size_t)SIDE * SIDE + SLACK, sizeof *data);
+  SCOPED_MEMORY float *data = calloc((size_t)SIDE * SIDE + SLACK, sizeof *data);
   assert_non_null(data);
   for (size_t i = 0; i < (size_t)SIDE * SIDE; i++) data[i] = i / SIDE / 2 % 2 == 1 ? 1.0f : 0.0f;
   const plane_view level = {data, SIDE, SIDE, SIDE};
@@ -128,7 +126,6 @@ TEST(test_moments_do_not_overflow) {
   assert_int_equal(m.xx, 0);
   assert_int_equal(m.xy, 0);
   assert_true(m.yy > INT32_MAX / 4);
-  free(data);
 }
 
 /* The ranges contain a sample that votes and its four neighbours. */

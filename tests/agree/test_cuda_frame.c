@@ -45,16 +45,12 @@ static void assert_same(const hs_features *a, const hs_features *b) {
 
 /* Both backends on one picture; returns their common number of features. */
 static size_t compare(const hs_options *options, const hs_image *image, const hs_image *mask) {
-  hs_context *cpu = open_context(options, HS_DEVICE_CPU), *gpu = open_context(options, HS_DEVICE_CUDA);
-  hs_features a = {0}, b = {0};
+  scoped_context *cpu = open_context(options, HS_DEVICE_CPU), *gpu = open_context(options, HS_DEVICE_CUDA);
+  scoped_features a = {0}, b = {0};
   assert_int_equal(hs_extract(cpu, image, mask, &a), HS_OK);
   if (hs_extract(gpu, image, mask, &b) != HS_OK) fail_msg("%s", hs_last_error(gpu));
   assert_same(&b, &a);
   const size_t count = a.count;
-  hs_features_free(&a);
-  hs_features_free(&b);
-  hs_destroy(gpu);
-  hs_destroy(cpu);
   return count;
 }
 
@@ -79,10 +75,9 @@ TEST(test_profiles_and_sizes) {
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
       const hs_options o = profile((hs_profile)p);
-      hs_image im = scene(sizes[i][0], sizes[i][1], 3);
+      scoped_image im = scene(sizes[i][0], sizes[i][1], 3);
       const size_t found = compare(&o, &im, NULL);
       if (sizes[i][1] > 400) assert_true(found > 1000);
-      hs_image_free(&im);
     }
 }
 
@@ -95,9 +90,8 @@ TEST(test_large_pictures) {
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
     for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
       const hs_options o = profile((hs_profile)p);
-      hs_image im = scene(sizes[i][0], sizes[i][1], 6);
+      scoped_image im = scene(sizes[i][0], sizes[i][1], 6);
       assert_true(compare(&o, &im, NULL) > 5000);
-      hs_image_free(&im);
     }
 }
 
@@ -126,9 +120,9 @@ TEST(test_hard_pictures) {
 TEST(test_same_over_runs) {
   NEED_DEVICE();
   const hs_options o = profile(HS_PROFILE_LOWE);
-  hs_image im = scene(480, 360, 4), other = scene(99, 77, 4);
-  hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
-  hs_features expected = {0}, between = {0};
+  scoped_image im = scene(480, 360, 4), other = scene(99, 77, 4);
+  scoped_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
+  scoped_features expected = {0}, between = {0};
   assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
   for (int i = 0; i < 100; i++) {
     const hs_features *view = NULL;
@@ -136,12 +130,6 @@ TEST(test_same_over_runs) {
     assert_int_equal(hs_extract_view(gpu, &im, NULL, &view), HS_OK);
     assert_same(view, &expected);
   }
-  hs_features_free(&expected);
-  hs_features_free(&between);
-  hs_destroy(gpu);
-  hs_destroy(cpu);
-  hs_image_free(&im);
-  hs_image_free(&other);
 }
 
 /* Alternating sizes, each extracted one to four times: launched kernel by kernel, recorded, replayed, evicted and
@@ -156,8 +144,8 @@ TEST(test_sizes_by_turns) {
   size_t found = 0;
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
   for (int i = 0; i < 3 * SIZES; i++) {
-    hs_image im = scene(120 + i % SIZES, 90 + i % 7, 5);
-    hs_features expected = {0};
+    scoped_image im = scene(120 + i % SIZES, 90 + i % 7, 5);
+    scoped_features expected = {0};
     assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
     found += expected.count;
     for (int again = 0; again <= i % 4; again++) {
@@ -175,8 +163,6 @@ TEST(test_sizes_by_turns) {
       hs_features_free(&on_gpu);
       device_free(pixels);
     }
-    hs_features_free(&expected);
-    hs_image_free(&im);
   }
   assert_true(found > 1000);
   device_stream_destroy(stream);
@@ -189,20 +175,14 @@ TEST(test_sizes_by_turns) {
 TEST(test_overflow) {
   NEED_DEVICE();
   const hs_options o = profile(HS_PROFILE_LOWE);
-  hs_image im = scene(320, 240, 8);
-  hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
-  hs_features a = {0}, b = {0};
+  scoped_image im = scene(320, 240, 8);
+  scoped_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
+  scoped_features a = {0}, b = {0};
   gpu->keypoint_capacity = 32;
   gpu->feature_capacity = 32;
   assert_int_equal(hs_extract(cpu, &im, NULL, &a), HS_OK);
   assert_int_equal(hs_extract(gpu, &im, NULL, &b), HS_OK);
   assert_same(&b, &a);
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(gpu, &s), HS_OK);
+  hs_statistics s = statistics_of(gpu);
   assert_true(s.regrown_frames >= 1);
-  hs_features_free(&a);
-  hs_features_free(&b);
-  hs_destroy(gpu);
-  hs_destroy(cpu);
-  hs_image_free(&im);
 }

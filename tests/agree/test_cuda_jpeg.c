@@ -6,7 +6,6 @@
 
 #include "pipeline/device/cuda_engine.h"
 #include "pipeline/source/source.h"
-#include "tests/support/extraction.h"
 
 enum { MADE = 1024, IN_FLIGHT = 300, MUTATED = 1200, SIDE_MAX = 900 };
 
@@ -59,7 +58,7 @@ TEST(test_features_in_flight) {
   unsigned char *files[IN_FLIGHT];
   size_t sizes[IN_FLIGHT];
   hs_source kept[IN_FLIGHT];
-  hs_features expected = {0}, found = {0};
+  scoped_features expected = {0}, found = {0};
   int submitted = 0, encoded = 0;
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
     files[i] = make(i, i % 3 ? SIDE_MAX : 100, &sizes[i]);
@@ -81,8 +80,6 @@ TEST(test_features_in_flight) {
     hs_source_free(&kept[done]);
     free(files[done]);
   }
-  hs_features_free(&expected);
-  hs_features_free(&found);
 }
 
 static uint64_t next_random(uint64_t *state) {

@@ -147,17 +147,16 @@ static void launch(device_frame *d, const device_run *run, bool captured) {
 }
 
 static void check_bytes(device_frame *d, const void *device, const void *expected, size_t bytes, const char *what) {
-  void *got = fetch(d, device, bytes);
+  SCOPED_MEMORY void *got = fetch(d, device, bytes);
   const size_t n = bytes;
   size_t first = 0;
   while (first < n && ((const uint8_t *)got)[first] == ((const uint8_t *)expected)[first]) first++;
   if (first < n) print_error("%s differs from byte %zu of %zu on\n", what, first, n);
   assert_true(first == n);
-  free(got);
 }
 
 static void check_records(device_frame *d, const reference_frame *r, uint32_t n) {
-  cuda_feature_record *records = fetch(d, d->records, n * sizeof *records);
+  SCOPED_MEMORY cuda_feature_record *records = fetch(d, d->records, n * sizeof *records);
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t k = r->features.keypoint[i];
     const cuda_feature_record expected = {r->keypoints.x[k],          r->keypoints.y[k],        r->keypoints.sigma[k],
@@ -165,7 +164,6 @@ static void check_records(device_frame *d, const reference_frame *r, uint32_t n)
                                           r->keypoints.level[k]};
     assert_memory_equal(&records[i], &expected, sizeof expected);
   }
-  free(records);
 }
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -173,7 +171,7 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static void check_lists(device_frame *d, const reference_frame *r) {
   const cuda_frame_view *v = &d->view;
   if (!v->filtered) check_bytes(d, v->settled_words, r->settled, (size_t)r->mask_words * 4, "settled mask");
-  cuda_frame_counts *counts = fetch(d, d->counts, sizeof *counts);
+  SCOPED_MEMORY cuda_frame_counts *counts = fetch(d, d->counts, sizeof *counts);
   assert_int_equal(counts->candidates, r->candidate_count);
   assert_int_equal(counts->keypoints, r->counts[0]);
   const size_t n = least(r->counts[0], v->keypoints.capacity);
@@ -192,7 +190,6 @@ static void check_lists(device_frame *d, const reference_frame *r) {
     check_bytes(d, v->oriented.orientation, r->oriented.orientation, m * 4, "orientation");
   }
   if (n == r->counts[0] && r->counts[1] <= v->oriented.capacity) assert_int_equal(counts->features, r->counts[2]);
-  free(counts);
 }
 
 static void compare(const reference_frame *r, const device_run *run) {
@@ -250,7 +247,7 @@ static hs_options options_of(hs_profile profile) {
 
 TEST(profiles_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
-  hs_image image = {0};
+  scoped_image image = {0};
   assert_int_equal(hs_render_scene(203, 167, 5, NULL, NULL, &image), HS_OK);
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
     hs_options options = options_of((hs_profile)p);
@@ -265,27 +262,25 @@ TEST(profiles_agree) {
     options.dsp = 1;
     compare_image(image.data, image.width, image.height, &options, NULL, true);
   }
-  hs_image_free(&image);
 }
 
 TEST(sizes_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   static const int32_t sizes[][2] = {{1, 1}, {1, 70}, {90, 1}, {2, 3}, {7, 7}, {6, 31}, {33, 17}, {64, 64}, {127, 65}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-    uint8_t *noise = reference_noise(sizes[i][0], sizes[i][1], (uint32_t)i, 2);
+    SCOPED_MEMORY uint8_t *noise = reference_noise(sizes[i][0], sizes[i][1], (uint32_t)i, 2);
     assert_non_null(noise);
     for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_VLFEAT; p += 2) {
       hs_options options = options_of((hs_profile)p);
       options.contrast = 0.005f;
       compare_image(noise, sizes[i][0], sizes[i][1], &options, NULL, false);
     }
-    free(noise);
   }
 }
 
 TEST(dense_and_constant_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
-  uint8_t *noise = reference_noise(150, 140, 3, 0);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(150, 140, 3, 0);
   assert_non_null(noise);
   hs_options options = options_of(HS_PROFILE_LOWE);
   options.contrast = 0.0f;
@@ -293,25 +288,23 @@ TEST(dense_and_constant_agree) {
   compare_image(noise, 150, 140, &options, NULL, true);
   memset(noise, 77, 150 * 140);
   compare_image(noise, 150, 140, &options, NULL, false);
-  free(noise);
 }
 
 TEST(wide_windows_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
-  hs_image image = {0};
+  scoped_image image = {0};
   assert_int_equal(hs_render_scene(420, 330, 9, NULL, NULL, &image), HS_OK);
   hs_options options = options_of(HS_PROFILE_LOWE);
   options.sigma = 4.0f;
   options.scales = 1;
   options.contrast = 0.005f;
   compare_image(image.data, image.width, image.height, &options, NULL, true);
-  hs_image_free(&image);
 }
 
 TEST(filters_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
   enum { W = 160, H = 120 };
-  uint8_t *noise = reference_noise(W, H, 12, 3), *mask = calloc(W + 5, H);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(W, H, 12, 3), *mask = calloc(W + 5, H);
   assert_true(noise && mask);
   for (int32_t y = 0; y < H; y++)
     for (int32_t x = 0; x < W; x++) mask[y * (W + 5) + x] = (x / 16 + y / 16) % 2 == 0;
@@ -323,13 +316,11 @@ TEST(filters_agree) {
   filter.mask = NULL;
   filter.x0 = 31, filter.x1 = 97, filter.y1 = 50;
   compare_image(noise, W, H, &options, &filter, true);
-  free(noise);
-  free(mask);
 }
 
 TEST(selection_agrees) {
   if (no_device()) skip_because(NEEDS_GPU);
-  hs_image image = {0};
+  scoped_image image = {0};
   assert_int_equal(hs_render_scene(240, 200, 4, NULL, NULL, &image), HS_OK);
   static const int32_t most[] = {1, 2, 31, 100, 256, 257, 100000};
   hs_options options = options_of(HS_PROFILE_LOWE);
@@ -342,13 +333,12 @@ TEST(selection_agrees) {
       compare_image(image.data, image.width, image.height, &options, NULL, true);
     }
   }
-  hs_image_free(&image);
 }
 
 /* Every sample is a candidate: more than a block's list holds. */
 TEST(crowded_masks_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
-  uint8_t *noise = reference_noise(90, 70, 8, 1);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(90, 70, 8, 1);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 90, .height = 70};
   const hs_options options = options_of(HS_PROFILE_LOWE);
@@ -379,13 +369,12 @@ TEST(crowded_masks_agree) {
   free(counts);
   device_frame_free(&d);
   reference_frame_free(&r);
-  free(noise);
 }
 
 /* A list that is too short does not change the entries written, and counting continues. */
 TEST(capacities_agree) {
   if (no_device()) skip_because(NEEDS_GPU);
-  uint8_t *noise = reference_noise(200, 180, 21, 2);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(200, 180, 21, 2);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 200, .height = 180};
   hs_options options = options_of(HS_PROFILE_LOWE);
@@ -398,7 +387,6 @@ TEST(capacities_agree) {
   const device_run exact = {.keypoints = r.counts[0], .features = r.counts[1]};
   compare(&r, &exact);
   reference_frame_free(&r);
-  free(noise);
 }
 #else
 TEST(not_built) { skip_because(NEEDS_GPU); }

@@ -4,7 +4,6 @@
  * Covers every variant, both directions and one, sizes around the tiles' edges, ties and copies everywhere, extreme
  * descriptors, non-finite floats, guides, and the kept pairs.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
@@ -229,7 +228,7 @@ static void check_pairs(device_case *d, const test_case *t, bool both, const mat
                                       d->pairs, d->pair_count};
   assert_int_equal(cuda_match_pairs_launch(&args, d->stream), STAGE_OK);
   uint32_t *count = fetch(d, d->pair_count, sizeof *count), expected = 0;
-  match_pair *pairs = fetch(d, d->pairs, t->first.count * sizeof *pairs);
+  SCOPED_MEMORY match_pair *pairs = fetch(d, d->pairs, t->first.count * sizeof *pairs);
   for (uint32_t i = 0; i < t->first.count; i++) {
     if (!match_keeps(limits, t->forward, both ? t->backward : NULL, i)) continue;
     const match_pair p = match_pair_of(i, &t->forward[i]);
@@ -239,7 +238,6 @@ static void check_pairs(device_case *d, const test_case *t, bool both, const mat
   }
   assert_int_equal(*count, expected);
   free(count);
-  free(pairs);
 }
 
 static const match_limits limit_sets[] = {{0.0, 0.0}, {0.64, 0.0}, {1.0, 0.0}, {0.0, 90000.0}, {0.9025, 2.0e6}};

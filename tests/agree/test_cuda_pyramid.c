@@ -63,7 +63,7 @@ static void to_device(cuda_stream stream, plane_view device, const guarded_plane
 /* Fails unless the device's plane has the samples of `expected`, and zeros in the padding of rows and plane. */
 static void check_plane(cuda_stream stream, plane_view device, const guarded_plane *expected, const char *what) {
   const size_t floats = device.stride * (size_t)device.height + PLANE_SLACK_FLOATS;
-  float *got = malloc(floats * sizeof(float));
+  SCOPED_MEMORY float *got = malloc(floats * sizeof(float));
   assert_non_null(got);
   assert_int_equal(device_copy_from(got, device.data, floats * sizeof(float), stream), STAGE_OK);
   assert_int_equal(device_stream_wait(stream), STAGE_OK);
@@ -75,7 +75,6 @@ static void check_plane(cuda_stream stream, plane_view device, const guarded_pla
       fail_msg("%s, %dx%d: %.9g instead of %.9g at (%zu, %zu)", what, device.width, device.height, (double)got[i],
                (double)want, x, y);
   }
-  free(got);
 }
 
 static guarded_plane host_plane(int32_t width, int32_t height) { return plane_make(width, height, (size_t)width); }

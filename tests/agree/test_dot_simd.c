@@ -4,12 +4,11 @@
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
-#include "tests/support/feature_maker.h"
 
 TEST(every_variant_agrees) {
   static const char *const variants[] = {"ref", "sse2", "avx2", "avx512", "neon"};
   static const size_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 255, 1000, 8192, DOT_LENGTH_MAX};
-  int8_t *bytes = malloc((DOT_ANSWERS + 1) * (size_t)DOT_LENGTH_MAX);
+  SCOPED_MEMORY int8_t *bytes = malloc((DOT_ANSWERS + 1) * (size_t)DOT_LENGTH_MAX);
   uint32_t random = 3;
   (void)state;
   assert_non_null(bytes);
@@ -32,7 +31,6 @@ TEST(every_variant_agrees) {
       }
     }
   }
-  free(bytes);
 }
 
 TEST(the_choice_is_usable) {

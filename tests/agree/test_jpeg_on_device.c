@@ -69,7 +69,7 @@ static bool decode_both(uint32_t number, const uint8_t *bytes, size_t size, int 
   hs_image expected = {0};
   if (!jpeg_case_pack(bytes, size, gpu.packed, ROOM_BYTES, &shape)) return false;
   const size_t pixels = (size_t)shape.width * (size_t)shape.height;
-  uint8_t *on_host = malloc(pixels), *turned = malloc(pixels);
+  SCOPED_MEMORY uint8_t *on_host = malloc(pixels), *turned = malloc(pixels);
   const exif_placement to = exif_place(orientation, shape.width, shape.height);
   jpeg_host_effort effort;
   const jpeg_decode_args args = {
@@ -86,8 +86,6 @@ static bool decode_both(uint32_t number, const uint8_t *bytes, size_t size, int 
     if (memcmp(turned, gpu.pixels, pixels) != 0) fail_msg("file %u differs from libjpeg's", number);
   }
   hs_image_free(&expected);
-  free(on_host);
-  free(turned);
   return refused == 0;
 }
 

@@ -206,17 +206,16 @@ static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
 }
 
 TEST(test_profiles) {
-  hs_image image = extent_is_short() ? scene(141, 117, 5) : scene(233, 171, 5);
+  scoped_image image = extent_is_short() ? scene(141, 117, 5) : scene(233, 171, 5);
   for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_COLMAP; profile++) {
     const hs_options o = options_of((hs_profile)profile);
     assert_true(check_frame(*state, &image, &o, NULL) > 50);
   }
-  hs_image_free(&image);
 }
 
 /* Every rule combined with another form of output. */
 TEST(test_options) {
-  hs_image image = scene(128, 140, 9);
+  scoped_image image = scene(128, 140, 9);
   for (int i = 0; i < 9; i++) {
     hs_options o = options_of(HS_PROFILE_LOWE);
     hs_expert_options expert;
@@ -234,12 +233,11 @@ TEST(test_options) {
     o.scales = 1 + i % 4;
     assert_true(check_frame(*state, &image, &o, NULL) > 30);
   }
-  hs_image_free(&image);
 }
 
 /* Descriptors pooled over sizes, up to octaves that the picture does not have and down to windows of a few samples. */
 TEST(test_pooled) {
-  hs_image image = scene(80, 75, 9);
+  scoped_image image = scene(80, 75, 9);
   for (int i = 0; i < 5; i++) {
     hs_options o = options_of((hs_profile)(i % 4));
     o.dsp = 1;
@@ -250,13 +248,12 @@ TEST(test_pooled) {
     o.descriptor = i % 2 ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
     assert_true(check_frame(*state, &image, &o, NULL) > 5);
   }
-  hs_image_free(&image);
 }
 
 /* Noise has keypoints everywhere: many in a word of the mask, and many peaks in a histogram. */
 TEST(test_noise) {
   for (int smooth = 0; smooth < 2; smooth++) {
-    uint8_t *pixels = reference_noise(150, 90, 77, smooth);
+    SCOPED_MEMORY uint8_t *pixels = reference_noise(150, 90, 77, smooth);
     assert_non_null(pixels);
     const hs_image image = {.data = pixels, .width = 150, .height = 90, .type = HS_U8, .layout = HS_GRAY};
     hs_options o = options_of(smooth ? HS_PROFILE_VLFEAT : HS_PROFILE_LOWE);
@@ -266,13 +263,12 @@ TEST(test_noise) {
     o.sigma = 0.8f; /* little blur keeps the noise's extrema */
     o.input_blur = 0.2f;
     assert_true(check_frame(*state, &image, &o, NULL) > 500);
-    free(pixels);
   }
 }
 
 TEST(test_filter) {
-  hs_image image = scene(160, 120, 3);
-  uint8_t *mask = room(160 * 120, 1);
+  scoped_image image = scene(160, 120, 3);
+  SCOPED_MEMORY uint8_t *mask = room(160 * 120, 1);
   for (int i = 0; i < 160 * 120; i++) mask[i] = (uint8_t)(i / 7 % 3);
   const place_filter region = {.width = 160, .height = 120, .x0 = 20, .y0 = 30, .x1 = 140, .y1 = 100};
   place_filter masked = {
@@ -282,8 +278,6 @@ TEST(test_filter) {
   const uint32_t all = check_frame(*state, &image, &o, NULL), in_region = check_frame(*state, &image, &o, &region);
   const uint32_t in_mask = check_frame(*state, &image, &o, &masked);
   assert_true(in_region > 0 && in_region < all && in_mask > 0 && in_mask < all);
-  hs_image_free(&image);
-  free(mask);
 }
 
 /* Pictures that hardly contain a window, or no window. */
@@ -292,7 +286,7 @@ TEST(test_small) {
   uint32_t found = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     const int32_t w = sizes[i][0], h = sizes[i][1];
-    uint8_t *pixels = reference_noise(w, h, 5 + (uint32_t)i, 1);
+    SCOPED_MEMORY uint8_t *pixels = reference_noise(w, h, 5 + (uint32_t)i, 1);
     assert_non_null(pixels);
     const hs_image image = {.data = pixels, .width = w, .height = h, .type = HS_U8, .layout = HS_GRAY};
     for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_VLFEAT; profile++) {
@@ -301,7 +295,6 @@ TEST(test_small) {
       o.border = 1;
       found += check_frame(*state, &image, &o, NULL);
     }
-    free(pixels);
   }
   assert_true(found > 20);
 }

@@ -118,8 +118,9 @@ static void check_case(const match_case *c, stage_queue *queue) {
   uint32_t random = 1 + c->first * 31 + c->second + (uint32_t)c->style * 977;
   const match_guide *guide = &guides[c->guide];
   match_args args = {.type = c->type, .guide = c->guide, .tolerance_squared = guide->tolerance_squared};
-  void *first = make_values(c, c->first, &random), *second = make_values(c, c->second, &random);
-  match_place *from = make_places(guide, true, c->first, &random), *to = make_places(guide, false, c->second, &random);
+  SCOPED_MEMORY void *first = make_values(c, c->first, &random), *second = make_values(c, c->second, &random);
+  SCOPED_MEMORY match_place *from = make_places(guide, true, c->first, &random),
+                            *to = make_places(guide, false, c->second, &random);
   args.first = (match_side){first, c->guide ? from : NULL, c->first};
   args.second = (match_side){second, c->guide ? to : NULL, c->second};
   const match_result expected = run(cpu_variant_ops("ref"), NULL, &args, c->backward);
@@ -134,10 +135,6 @@ static void check_case(const match_case *c, stage_queue *queue) {
     free_result(found);
   }
   free_result(expected);
-  free(first);
-  free(second);
-  free(from);
-  free(to);
 }
 
 /* Lengths about the sizes of tiles, panels and chunks. */
@@ -174,7 +171,7 @@ TEST(guides_agree) {
  * differs. */
 TEST(threads_agree) {
   for (int32_t threads = 2; threads <= 5; threads += 3) {
-    stage_queue *queue = malloc(queue_bytes(threads));
+    SCOPED_MEMORY stage_queue *queue = malloc(queue_bytes(threads));
     assert_non_null(queue);
     assert_true(queue_start(queue, threads));
     for (int style = 0; style < STYLES; style++)
@@ -185,7 +182,6 @@ TEST(threads_agree) {
     const match_case guided = {MATCH_U8, ALL_EQUAL, 301, 150, MATCH_HOMOGRAPHY, true};
     check_case(&guided, queue);
     queue_stop(queue);
-    free(queue);
   }
 }
 

@@ -2,7 +2,6 @@
  * Two-view geometry: every SIMD variant this machine can run against the scalar one, byte for byte, with any number of
  * matches and awkward coordinates.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
@@ -112,7 +111,7 @@ static void check_five(const two_view_ops *ops, const two_view_case *c, uint64_t
 }
 
 TEST(test_variants) {
-  two_view_case *const c = malloc(sizeof *c);
+  SCOPED_MEMORY two_view_case *const c = malloc(sizeof *c);
   assert_non_null(c);
   for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
     const two_view_ops *const ops = cpu_two_view_of(names[n]);
@@ -130,5 +129,4 @@ TEST(test_variants) {
   assert_ptr_equal(cpu_two_view_of("ref"), &two_view_ops_ref);
   assert_null(cpu_two_view_of("none"));
   assert_non_null(cpu_choose_two_view());
-  free(c);
 }

@@ -109,21 +109,19 @@ static window_output *run(const stage_ops *ops, stage_queue *queue, const window
 
 /* Returns the sum of descriptor bytes or the number of peaks, so that tests can require a minimum. */
 static uint32_t compare(const window_case *c, bool orient) {
-  window_output *expected = run(cpu_variant_ops("ref"), NULL, c, orient);
+  SCOPED_MEMORY window_output *expected = run(cpu_variant_ops("ref"), NULL, c, orient);
   uint32_t found = expected->count;
   if (!orient)
     for (size_t i = 0; i < sizeof expected->descriptors; i++) found += ((const uint8_t *)expected->descriptors)[i];
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
     if (!ops) continue;
-    window_output *got = run(ops, NULL, c, orient);
+    SCOPED_MEMORY window_output *got = run(ops, NULL, c, orient);
     if (memcmp(expected, got, sizeof *got) != 0)
       fail_msg("%s %s: %d x %d, rules %d and %d differ from the reference", orient ? "orient" : "describe",
                stage_variant_names[v], c->octave.width, c->octave.height, (int)c->params.orientation_rule,
                (int)c->params.descriptor_rule);
-    free(got);
   }
-  free(expected);
   return found;
 }
 

@@ -5,9 +5,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-#include "tests/support/scratch_folder.h"
 
 /* An allocator that sums the allocated bytes. */
 typedef struct byte_counter {
@@ -31,10 +28,9 @@ static void counted_bytes_release(void *pointer, void *user) {
   byte_counter *c = user;
   size_t bytes;
   if (!pointer) return;
-  void *block = (unsigned char *)pointer - HEAD_BYTES;
+  SCOPED_MEMORY void *block = (unsigned char *)pointer - HEAD_BYTES;
   memcpy(&bytes, block, sizeof bytes);
   c->now -= bytes;
-  free(block);
 }
 
 static hs_allocator counting_bytes(byte_counter *c) {
@@ -64,7 +60,7 @@ static size_t fail_each(failing_work work) {
 
 static hs_status create_and_end(hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = (hs_context *)(void *)&o;
+  scoped_context *c = (hs_context *)(void *)&o;
   char message[256];
   o.allocator = allocator;
   const hs_status st = hs_create_explained(&c, &o, message, sizeof message);
@@ -72,7 +68,6 @@ static hs_status create_and_end(hs_allocator *allocator) {
     assert_null(c);
     assert_non_null(strstr(message, "memory"));
   }
-  hs_destroy(c);
   return st;
 }
 
@@ -254,8 +249,7 @@ TEST(test_query_is_what_is_held) {
     const hs_features *view;
     assert_int_equal(hs_extract_view(c, &scene, NULL, &view), HS_OK);
     const size_t results = view->count * (sizeof(hs_keypoint) + extraction_descriptor_bytes(view));
-    hs_statistics s = {.struct_size = sizeof s};
-    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    hs_statistics s = statistics_of(c);
     assert_int_equal(s.regrown_frames, 0);
     assert_int_equal(bytes.now, host + results);
     assert_int_equal(s.workspace_bytes, host);
@@ -287,7 +281,7 @@ TEST(test_query_arguments) {
 static const char *file_path;
 
 static hs_status save_and_load(hs_allocator *allocator) {
-  hs_features f = {0};
+  scoped_features f = {0};
   const hs_file_options o = {.struct_size = sizeof o, .allocator = allocator};
   hs_status st = hs_save_features(file_path, &expected, &o);
   if (st == HS_OK) st = hs_load_features(file_path, &f, &o);
@@ -295,7 +289,6 @@ static hs_status save_and_load(hs_allocator *allocator) {
     assert_int_equal(f.count, expected.count);
   else
     assert_null(f.keypoints);
-  hs_features_free(&f);
   return st;
 }
 
@@ -318,9 +311,4 @@ BEFORE_TESTS() {
   scene = extraction_scene(121, 90, 4, NULL);
   expected = extraction_once(&o, &scene);
   assert_true(expected.count > 20);
-}
-
-AFTER_TESTS() {
-  hs_features_free(&expected);
-  hs_image_free(&scene);
 }

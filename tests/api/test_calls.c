@@ -1,11 +1,8 @@
 /*
  * Every bad argument has its status and message, changes nothing, and leaves the context usable.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 static hs_image scene;
 static hs_context *context;
@@ -19,18 +16,13 @@ BEFORE_TESTS() {
   assert_true(expected.count > 20);
 }
 
-AFTER_TESTS() {
-  hs_features_free(&expected);
-  hs_destroy(context);
-  hs_image_free(&scene);
-}
+AFTER_TESTS() { hs_destroy(context); }
 
 /* The context works as before. */
 static void check_usable(void) {
-  hs_features f = extraction_run(context, &scene);
+  scoped_features f = extraction_run(context, &scene);
   assert_string_equal(hs_last_error(context), "");
   extraction_check_equal(&expected, &f, "after an error");
-  hs_features_free(&f);
 }
 
 /* One refused call of each kind, with features that must not change. */
@@ -136,7 +128,7 @@ TEST(test_null_arguments) {
 TEST(test_bad_creation) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   char message[64];
-  hs_context *c = context;
+  scoped_context *c = context;
   assert_int_equal(hs_create(NULL, &o), HS_ERR_ARGUMENT);
   assert_int_equal(hs_create_explained(&c, NULL, message, sizeof message), HS_ERR_ARGUMENT);
   assert_null(c);
@@ -149,7 +141,6 @@ TEST(test_bad_creation) {
   assert_int_equal(hs_create_explained(&c, &bad, NULL, 100), HS_ERR_OPTION);
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_string_equal(message, ""); /* nothing to explain */
-  hs_destroy(c);
 }
 
 TEST(test_bad_masks) {
@@ -188,8 +179,8 @@ static void check_prefix(const hs_keypoint *keypoints, const uint8_t *descriptor
 
 TEST(test_extract_into) {
   const size_t full = expected.count, capacities[] = {0, 1, 7, full - 1, full, full + 1, full + 100};
-  hs_keypoint *keypoints = malloc(sizeof *keypoints * (full + 100));
-  uint8_t *descriptors = malloc(HS_DESCRIPTOR_LENGTH * (full + 100));
+  SCOPED_MEMORY hs_keypoint *keypoints = malloc(sizeof *keypoints * (full + 100));
+  SCOPED_MEMORY uint8_t *descriptors = malloc(HS_DESCRIPTOR_LENGTH * (full + 100));
   assert_true(keypoints && descriptors);
   for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
     const size_t capacity = capacities[i], fits = capacity < full ? capacity : full;
@@ -208,8 +199,6 @@ TEST(test_extract_into) {
   assert_memory_equal(keypoints, expected.keypoints, full * sizeof *keypoints);
   assert_int_equal(hs_extract_into(context, &scene, NULL, NULL, NULL, 0, &count), HS_ERR_CAPACITY);
   assert_int_equal(count, full);
-  free(keypoints);
-  free(descriptors);
 }
 
 /* ------------------------------------------------------------------ user keypoints */
@@ -238,14 +227,13 @@ TEST(test_undescribable_keypoints) {
     const hs_keypoint all[3] = {good, bad[i], good};
     static const uint8_t zeros[HS_DESCRIPTOR_LENGTH];
     hs_status statuses[3];
-    hs_features f = {0};
+    scoped_features f = {0};
     assert_int_equal(hs_describe(context, &scene, all, 3, &f, statuses), HS_OK);
     assert_int_equal(f.count, 3);
     if (statuses[0] != HS_OK || statuses[1] != HS_ERR_KEYPOINT || statuses[2] != HS_OK) fail_msg("keypoint %d", i);
     assert_memory_equal(extraction_descriptor(&f, 1), zeros, sizeof zeros);
     assert_memory_equal(extraction_descriptor(&f, 0), extraction_descriptor(&expected, 5), HS_DESCRIPTOR_LENGTH);
     assert_memory_equal(extraction_descriptor(&f, 2), extraction_descriptor(&expected, 5), HS_DESCRIPTOR_LENGTH);
-    hs_features_free(&f);
   }
   check_usable();
 }

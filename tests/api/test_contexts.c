@@ -6,8 +6,6 @@
 
 #include "tests/support/test.h"
 
-#include "tests/support/extraction.h"
-
 enum { CALLERS = 4, FRAMES = 3 };
 
 /* One thread's context, profile and picture; cmocka's assertions must run on the main thread. */
@@ -20,11 +18,10 @@ typedef struct caller {
 
 static void *caller_main(void *argument) {
   caller *me = argument;
-  hs_context *c = NULL;
+  scoped_context *c = NULL;
   me->status = hs_create(&c, &me->options);
   for (int i = 0; i < FRAMES && me->status == HS_OK; i++)
     me->status = hs_extract(c, &me->image, NULL, &me->features[i]);
-  hs_destroy(c);
   return NULL;
 }
 
@@ -68,7 +65,7 @@ static void *borrow(void *argument) {
 
 TEST(test_context_handed_over) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(110, 80, 2, NULL);
+  scoped_image image = extraction_scene(110, 80, 2, NULL);
   borrowed job = {extraction_context(&o), &image, {0}, HS_OK};
   hs_features expected = extraction_run(job.c, &image);
   for (int i = 0; i < 3; i++) {
@@ -81,7 +78,6 @@ TEST(test_context_handed_over) {
   hs_features_free(&job.f);
   hs_features_free(&expected);
   hs_destroy(job.c);
-  hs_image_free(&image);
 }
 
 /* Options are read during the call only. */
@@ -94,19 +90,16 @@ TEST(test_options_are_copied) {
   strcpy(variant, "blur=ref");
   *expert = extraction_expert(HS_PROFILE_LOWE, variant);
   o->expert = expert;
-  hs_context *c = extraction_context(o);
+  scoped_context *c = extraction_context(o);
   memset(o, 0xee, sizeof *o);
   memset(expert, 0xee, sizeof *expert);
   memset(variant, 0xee, 16);
   free(o);
   free(expert);
   free(variant);
-  hs_image image = extraction_scene(100, 80, 2, NULL);
-  hs_features f = extraction_run(c, &image);
+  scoped_image image = extraction_scene(100, 80, 2, NULL);
+  scoped_features f = extraction_run(c, &image);
   assert_true(f.count > 10);
-  hs_features_free(&f);
-  hs_image_free(&image);
-  hs_destroy(c);
 }
 
 /* ------------------------------------------------------------------ the caller's floating-point environment */
@@ -142,9 +135,9 @@ static bool mode_stands(const float_mode *m) {
 static void check_mode(const float_mode *m, hs_profile profile, const hs_image *image, const hs_features *expected) {
   hs_options o = extraction_options(profile);
   const double turn[9] = {0.9, -0.3, 20.0, 0.3, 0.9, -5.0, 1e-4, 2e-4, 1.0};
-  hs_image plain_view = extraction_scene(60, 40, 1, turn), view;
+  scoped_image plain_view = extraction_scene(60, 40, 1, turn), view;
   hs_context *c = NULL;
-  hs_features f = {0}, g = {0};
+  scoped_features f = {0}, g = {0};
   uint64_t host = 0, plain_host = 0, device = 0;
   bool stands[6];
   hs_status st[6];
@@ -172,19 +165,13 @@ static void check_mode(const float_mode *m, hs_profile profile, const hs_image *
   extraction_check_equal(expected, &g, m->name);
   assert_memory_equal(view.data, plain_view.data, 60 * 40);
   assert_true(host == plain_host);
-  hs_image_free(&view);
-  hs_image_free(&plain_view);
-  hs_features_free(&f);
-  hs_features_free(&g);
 }
 
 TEST(test_float_environment) {
-  hs_image image = extraction_scene(130, 100, 6, NULL);
+  scoped_image image = extraction_scene(130, 100, 6, NULL);
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
     const hs_options o = extraction_options((hs_profile)profile);
-    hs_features expected = extraction_once(&o, &image);
+    scoped_features expected = extraction_once(&o, &image);
     for (size_t i = 0; i < MODES; i++) check_mode(&modes[i], (hs_profile)profile, &image, &expected);
-    hs_features_free(&expected);
   }
-  hs_image_free(&image);
 }

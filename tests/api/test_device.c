@@ -6,8 +6,6 @@
 
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
 #if HARTSIFT_HAVE_CUDA
@@ -40,12 +38,6 @@ static hs_features cpu_features(const hs_options *options, const hs_image *image
   return extraction_once(&o, image);
 }
 
-static hs_statistics statistics_of(const hs_context *c) {
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  return s;
-}
-
 /* The picture and the CPU's features, computed once for repeated use. */
 static hs_image scene;
 static hs_features expected;
@@ -55,11 +47,6 @@ BEFORE_TESTS() {
   scene = extraction_scene(160, 121, 4, NULL);
   expected = extraction_once(&o, &scene);
   assert_true(expected.count > 20);
-}
-
-AFTER_TESTS() {
-  hs_features_free(&expected);
-  hs_image_free(&scene);
 }
 
 /* ------------------------------------------------------------------ host allocations that fail */
@@ -101,9 +88,8 @@ TEST(test_failing_allocations) {
     assert_int_equal(counter.alive, 0);
     assert_int_equal(st, counter.made > failures ? HS_ERR_MEMORY : HS_OK);
     assert_true(failures < 200);
-    hs_features f = extraction_once(&o, &scene); /* the library stays usable after the failure */
+    scoped_features f = extraction_once(&o, &scene); /* the library stays usable after the failure */
     extraction_check_equal(&expected, &f, "beside a failed allocation");
-    hs_features_free(&f);
   }
   assert_true(failures >= 4); /* the context and its device part; two arrays of features */
 }
@@ -138,17 +124,17 @@ TEST(test_known_size_allocates_nothing) {
 TEST(test_max_memory) {
   NEED_DEVICE();
   hs_options o = device_options(HS_PROFILE_LOWE);
-  hs_image large = extraction_scene(1200, 900, 2, NULL);
+  scoped_image large = extraction_scene(1200, 900, 2, NULL);
   uint64_t host, least, most;
   assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &least), HS_OK);
   assert_int_equal(hs_workspace_query(&o, large.width, large.height, &host, &most), HS_OK);
   assert_true(least < most / 4);
-  hs_features all = cpu_features(&o, &large);
+  scoped_features all = cpu_features(&o, &large);
   o.max_memory_bytes = most / 2;
   hs_context *tiling = extraction_context(&o);
   o.max_memory_bytes = least + (2 << 20);
-  hs_context *c = extraction_context(&o);
-  hs_features f = {.image_width = 5};
+  scoped_context *c = extraction_context(&o);
+  scoped_features f = {.image_width = 5};
   for (int i = 0; i < 3; i++) {
     const hs_features before = f;
     assert_int_equal(hs_extract(c, &large, NULL, &f), HS_ERR_LIMIT);
@@ -171,10 +157,6 @@ TEST(test_max_memory) {
   c = extraction_context(&o);
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
   extraction_check_equal(&all, &f, "without the limit");
-  hs_destroy(c);
-  hs_features_free(&all);
-  hs_features_free(&f);
-  hs_image_free(&large);
 }
 
 /* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
@@ -190,14 +172,14 @@ TEST(test_lists_beyond_the_limit) {
   o.scales = 6;
   uint64_t host, room;
   assert_int_equal(hs_workspace_query(&o, WIDTH, HEIGHT, &host, &room), HS_OK);
-  uint8_t *noise = reference_noise(WIDTH, HEIGHT, 9u, 0);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(WIDTH, HEIGHT, 9u, 0);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = WIDTH, .height = HEIGHT};
   const hs_image plain = {.data = black, .width = WIDTH, .height = HEIGHT}; /* needs all memory except longer lists */
-  hs_image few = extraction_scene(60, 50, 1, NULL);
-  hs_features few_expected = cpu_features(&o, &few), all = cpu_features(&o, &image), f = {0};
+  scoped_image few = extraction_scene(60, 50, 1, NULL);
+  scoped_features few_expected = cpu_features(&o, &few), all = cpu_features(&o, &image), f = {0};
   o.max_memory_bytes = room;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   for (int i = 0; i < 2; i++) {
     assert_int_equal(hs_extract(c, &image, NULL, &f), HS_ERR_LIMIT);
     assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
@@ -213,12 +195,6 @@ TEST(test_lists_beyond_the_limit) {
   assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
   extraction_check_equal(&all, &f, "with lists that grew");
   assert_true(statistics_of(c).regrown_frames >= 1 && statistics_of(c).frames == 1);
-  hs_features_free(&f);
-  hs_features_free(&all);
-  hs_features_free(&few_expected);
-  hs_destroy(c);
-  hs_image_free(&few);
-  free(noise);
 }
 
 /* ------------------------------------------------------------------ contexts at once */
@@ -243,8 +219,8 @@ static bool same_bytes(const hs_features *a, const hs_features *b) {
 
 static void *caller_main(void *argument) {
   caller *me = argument;
-  hs_context *c = NULL;
-  hs_features f = {0};
+  scoped_context *c = NULL;
+  scoped_features f = {0};
   me->status = hs_create(&c, &me->options);
   for (int i = 0; i < FRAMES && me->status == HS_OK; i++) {
     me->status = hs_extract(c, &me->images[i % PICTURES], NULL, &f);
@@ -252,8 +228,6 @@ static void *caller_main(void *argument) {
     me->frames++;
     me->different += !same_bytes(&me->expected[i % PICTURES], &f);
   }
-  hs_features_free(&f);
-  hs_destroy(c);
   return NULL;
 }
 
@@ -292,11 +266,11 @@ TEST(test_statistics) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);
   assert_true(host > 0 && device > 0);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   assert_non_null(strstr(hs_backend_report(c), "device: CUDA 0, "));
   const hs_statistics before = statistics_of(c);
   assert_true(before.frames == 0 && before.features == 0 && before.workspace_bytes > 0);
-  hs_features f = extraction_run(c, &scene);
+  scoped_features f = extraction_run(c, &scene);
   const hs_statistics s = statistics_of(c);
   assert_true(s.frames == 1 && s.features == f.count && s.regrown_frames == 0);
   assert_true(s.candidates >= s.keypoints && s.features >= s.keypoints && s.keypoints > 10);
@@ -305,8 +279,6 @@ TEST(test_statistics) {
   /* device memory is at least one level for each step of the doubled picture */
   const uint64_t samples = (uint64_t)(2 * scene.width - 1) * (uint64_t)(2 * scene.height - 1);
   assert_true(s.device_bytes > samples * sizeof(float) * (uint64_t)o.scales);
-  hs_features_free(&f);
-  hs_destroy(c);
 }
 
 TEST(test_no_such_device) {
@@ -327,7 +299,6 @@ TEST(test_no_such_device) {
     assert_int_equal(counter.alive, 0);
   }
   const hs_options o = device_options(HS_PROFILE_LOWE);
-  hs_features f = extraction_once(&o, &scene); /* the existing device works as before */
+  scoped_features f = extraction_once(&o, &scene); /* the existing device works as before */
   extraction_check_equal(&expected, &f, "after a device that is not there");
-  hs_features_free(&f);
 }

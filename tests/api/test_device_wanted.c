@@ -12,7 +12,7 @@
 
 TEST(cpu_context) {
   hs_options o;
-  hs_context *c = NULL;
+  scoped_context *c = NULL;
   double sum = 3.0;
   uint64_t counts[256] = {7};
   const float one = 1.0f;
@@ -30,7 +30,6 @@ TEST(cpu_context) {
   assert_null(memory);
   assert_int_equal(hs_cuda_finish(c), HS_ERR_NO_DEVICE);
   hs_cuda_free_host(c, NULL);
-  hs_destroy(c);
 }
 
 #else

@@ -4,11 +4,7 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
-#include "tests/support/extraction.h"
-#include "tests/support/image_maker.h"
-#include "tests/support/scratch_folder.h"
 
 enum { FILES = 9, TAG_ORIENTATION = 0x0112, SIZED = 70 };
 
@@ -24,7 +20,7 @@ static void make_file(int i) {
   uint8_t app1[EXIF_MAKER_BYTES];
   const size_t app1_size = exif_maker_make('I', &field, 1, app1);
   const int32_t width = 90 + 7 * i, height = 80 + 3 * i;
-  hs_image scene = extraction_scene(width, height, (uint32_t)i + 1, NULL);
+  scoped_image scene = extraction_scene(width, height, (uint32_t)i + 1, NULL);
   const png_spec png = {.depth = 8, .width = width, .height = height};
   const jpeg_spec jpeg = {.space = JPEG_GRAY,
                           .quality = 90,
@@ -39,7 +35,6 @@ static void make_file(int i) {
   widths[i] = i % 3 == 2 ? height : width;
   heights[i] = i % 3 == 2 ? width : height;
   scratch_write_file(scratch_folder_path(&folder, name, paths[i]), contents[i].bytes, contents[i].size);
-  hs_image_free(&scene);
 }
 
 BEFORE_TESTS() {
@@ -50,11 +45,7 @@ BEFORE_TESTS() {
     ((uint8_t *)(uintptr_t)mask.data)[i] = i % widths[0] < widths[0] / 2 ? 0 : 255;
 }
 
-AFTER_TESTS() {
-  for (int i = 0; i < FILES; i++) image_file_free(&contents[i]);
-  hs_image_free(&mask);
-  scratch_folder_remove(&folder);
-}
+AFTER_TESTS() { scratch_folder_remove(&folder); }
 
 static bool options_on(hs_device device, hs_options *o) {
   *o = extraction_options(HS_PROFILE_LOWE);
@@ -65,15 +56,12 @@ static bool options_on(hs_device device, hs_options *o) {
 
 /* The CPU's result of loading, extraction and hs_features_to_original. */
 static hs_features separately(int file, const hs_load_options *load, const hs_image *masking) {
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
-  hs_image image;
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
+  scoped_image image;
   hs_features found = {0};
   assert_int_equal(hs_load_image(paths[file], load, &image), HS_OK);
   assert_int_equal(hs_extract(c, &image, masking, &found), HS_OK);
   assert_int_equal(hs_features_to_original(&found, &image), HS_OK);
-  hs_image_free(&image);
-  hs_destroy(c);
   return found;
 }
 
@@ -95,7 +83,7 @@ static bool submit(hs_context *c, int number, const hs_load_options *load) {
 static void check_device(hs_device device) {
   hs_options o;
   if (!options_on(device, &o)) skip_because(NEEDS_GPU);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   hs_features wanted[FILES], found = {0};
   const hs_features *view = NULL;
   for (int l = 0; l < LOADS; l++) {
@@ -120,7 +108,6 @@ static void check_device(hs_device device) {
     for (int i = 0; i < FILES; i++) hs_features_free(&wanted[i]);
   }
   hs_features_free(&found);
-  hs_destroy(c);
 }
 
 TEST(test_cpu) { check_device(HS_DEVICE_CPU); }
@@ -144,13 +131,13 @@ static hs_image smaller_mask(const hs_image *picture) {
 static void check_masks(hs_device device) {
   hs_options o;
   if (!options_on(device, &o)) skip_because(NEEDS_GPU);
-  hs_context *c = extraction_context(&o);
-  hs_features found = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features found = {0};
   for (int l = 0; l < LOADS; l++) {
-    hs_image image;
+    scoped_image image;
     assert_int_equal(hs_load_image(paths[0], &loads[l], &image), HS_OK);
-    hs_image fitted = smaller_mask(&image);
-    hs_features wanted = separately(0, &loads[l], &fitted), whole = separately(0, &loads[l], NULL);
+    scoped_image fitted = smaller_mask(&image);
+    scoped_features wanted = separately(0, &loads[l], &fitted), whole = separately(0, &loads[l], NULL);
     assert_true(wanted.count > 5 && wanted.count < whole.count);
     const hs_image *masks[] = {&mask, &fitted};
     for (int m = 0; m < 2; m++) {
@@ -169,13 +156,7 @@ static void check_masks(hs_device device) {
     assert_int_equal(hs_submit_file(c, paths[3], &loads[l], &mask), HS_OK);
     assert_int_equal(hs_wait(c, &found), HS_ERR_ARGUMENT);
     assert_non_null(strstr(hs_last_error(c), "mask is"));
-    hs_features_free(&wanted);
-    hs_features_free(&whole);
-    hs_image_free(&fitted);
-    hs_image_free(&image);
   }
-  hs_features_free(&found);
-  hs_destroy(c);
 }
 
 TEST(test_masks_cpu) { check_masks(HS_DEVICE_CPU); }
@@ -187,8 +168,8 @@ static void check_failures(hs_device device) {
   hs_options o;
   if (!options_on(device, &o)) skip_because(NEEDS_GPU);
   o.max_pixels = (uint64_t)widths[6] * (uint64_t)heights[6] - 1;
-  hs_context *c = extraction_context(&o);
-  hs_features wanted = separately(0, NULL, NULL), found = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features wanted = separately(0, NULL, NULL), found = {0};
   char absent[SCRATCH_PATH_BYTES], cut[SCRATCH_PATH_BYTES];
   scratch_folder_path(&folder, "absent.jpg", absent);
   scratch_write_file(scratch_folder_path(&folder, "cut.jpg", cut), contents[0].bytes, contents[0].size / 2);
@@ -215,9 +196,6 @@ static void check_failures(hs_device device) {
   }
   /* The context is destroyed while files are being read. */
   for (int i = 0; i < 5; i++) assert_int_equal(hs_submit_file(c, paths[i], NULL, NULL), HS_OK);
-  hs_destroy(c);
-  hs_features_free(&wanted);
-  hs_features_free(&found);
 }
 
 TEST(test_failures_cpu) { check_failures(HS_DEVICE_CPU); }
@@ -249,11 +227,11 @@ static image_file damaged_file(int kind) {
 static void check_damage(hs_device device) {
   hs_options o;
   if (!options_on(device, &o)) skip_because(NEEDS_GPU);
-  hs_context *c = extraction_context(&o);
-  hs_features wanted = separately(0, &loads[0], NULL), found = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features wanted = separately(0, &loads[0], NULL), found = {0};
   hs_load_notes notes;
   for (int i = 0; i < 2 * DAMAGES; i++) {
-    image_file file = damaged_file(i / 2);
+    scoped_file file = damaged_file(i / 2);
     hs_load_options load = {.struct_size = sizeof load, .keep_encoded = i % 2, .notes = &notes};
     assert_int_equal(hs_extract_encoded(c, contents[0].bytes, contents[0].size, &load, NULL, &found), HS_OK);
     assert_int_equal(notes.damages, 0);
@@ -274,11 +252,7 @@ static void check_damage(hs_device device) {
     assert_non_null(strstr(hs_last_error(c), "strict"));
     assert_int_equal(hs_submit_encoded(c, file.bytes, file.size, &load, NULL), HS_OK);
     assert_int_equal(hs_wait(c, &found), HS_ERR_FORMAT);
-    image_file_free(&file);
   }
-  hs_features_free(&wanted);
-  hs_features_free(&found);
-  hs_destroy(c);
 }
 
 TEST(test_damage_cpu) { check_damage(HS_DEVICE_CPU); }
@@ -308,7 +282,7 @@ TEST(test_reasons_of_loading) {
 TEST(test_arguments) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.in_flight = 2;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   hs_features f = {0};
   hs_load_options wrong = loads[0];
   const uint8_t *bytes = contents[0].bytes;
@@ -342,16 +316,15 @@ TEST(test_arguments) {
   c = extraction_context(&o);
   assert_int_equal(hs_submit_file(c, paths[0], &loads[2], NULL), HS_ERR_OPTION); /* ambiguous with a region */
   assert_non_null(strstr(hs_last_error(c), "region"));
-  hs_destroy(c);
 }
 
 /* EXIF is available with the features. The limits of loading apply, or the context's if it has none. */
 TEST(test_exif_and_limits) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   hs_exif exif = {.focal_length = 1, .reserved = {0}};
   hs_load_options load = loads[0];
-  hs_features f = {0};
+  scoped_features f = {0};
   load.exif = &exif;
   assert_int_equal(hs_submit_file(c, paths[0], &load, NULL), HS_OK);
   load.exif = NULL; /* the arguments are copied */
@@ -369,8 +342,6 @@ TEST(test_exif_and_limits) {
   c = extraction_context(&o);
   assert_int_equal(hs_submit_file(c, paths[0], NULL, NULL), HS_OK);
   assert_int_equal(hs_wait(c, &f), HS_ERR_LIMIT);
-  hs_destroy(c);
-  hs_features_free(&f);
 }
 
 /* Every allocation fails once: that image fails, the next one succeeds, nothing leaks. */

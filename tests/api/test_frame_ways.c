@@ -5,7 +5,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
-#include "tests/support/extraction.h"
 #include "tests/support/rows_check.h"
 
 enum { WIDTH = 640, HEIGHT = 480, LARGE_WIDTH = 1280, LARGE_HEIGHT = 960, SMALL = 96 };
@@ -14,14 +13,6 @@ static hs_image scene;
 
 BEFORE_TESTS() { scene = extraction_scene(WIDTH, HEIGHT, 3, NULL); }
 
-AFTER_TESTS() { hs_image_free(&scene); }
-
-static hs_statistics statistics_of(const hs_context *c) {
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  return s;
-}
-
 static void check_way(const hs_context *c, hs_frame_way way) {
   const hs_statistics s = statistics_of(c);
   assert_string_equal(hs_frame_way_name(s.way), hs_frame_way_name(way));
@@ -29,9 +20,8 @@ static void check_way(const hs_context *c, hs_frame_way way) {
 }
 
 static void extract(hs_context *c, const hs_image *image) {
-  hs_features f = {0};
+  scoped_features f = {0};
   if (hs_extract(c, image, NULL, &f) != HS_OK) fail_msg("%s", hs_last_error(c));
-  hs_features_free(&f);
 }
 
 /* Features of a PNG in memory, if this build reads PNG. */
@@ -49,11 +39,9 @@ static bool extract_file(hs_context *c) {
 /* Describes features of the scene as user keypoints. */
 static void describe(hs_context *c) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_features found = extraction_once(&o, &scene), described = {0};
+  scoped_features found = extraction_once(&o, &scene), described = {0};
   assert_int_equal(hs_describe(c, &scene, found.keypoints, found.count, &described, NULL), HS_OK);
   assert_int_equal(described.count, found.count);
-  hs_features_free(&described);
-  hs_features_free(&found);
 }
 
 TEST(test_names) {
@@ -67,7 +55,7 @@ TEST(test_names) {
 TEST(test_cpu) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 1;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   assert_int_equal(statistics_of(c).way, HS_WAY_NONE);
   assert_null(statistics_of(c).way_reason);
   extract(c, &scene);
@@ -84,29 +72,25 @@ TEST(test_cpu) {
   const bool has_jobs = c->ops.jobs[STAGE_BASE] != NULL;
   extract(c, &scene);
   check_way(c, has_jobs ? HS_WAY_CPU_JOBS : HS_WAY_CPU_STAGES);
-  hs_destroy(c);
 }
 
 TEST(test_cpu_passes) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 1;
-  hs_context *c = extraction_context(&o);
-  hs_image large = extraction_scene(LARGE_WIDTH, LARGE_HEIGHT, 3, NULL);
+  scoped_context *c = extraction_context(&o);
+  scoped_image large = extraction_scene(LARGE_WIDTH, LARGE_HEIGHT, 3, NULL);
   extract(c, &large);
   check_way(c, c->ops.octave ? HS_WAY_CPU_FUSED_PASS : HS_WAY_CPU_STAGES);
-  hs_image_free(&large);
-  hs_destroy(c);
 }
 
 TEST(test_cpu_tiles) {
   hs_options o = extraction_options(HS_PROFILE_VLFEAT);
   o.threads = 2;
   o.max_memory_bytes = rows_cap(o, WIDTH, HEIGHT);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   extract(c, &scene);
   check_way(c, HS_WAY_CPU_TILES);
   if (extract_file(c)) check_way(c, HS_WAY_CPU_TILE_ROWS);
-  hs_destroy(c);
 }
 
 static hs_options gpu_options(hs_profile profile) {
@@ -122,12 +106,11 @@ static hs_options gpu_options(hs_profile profile) {
 TEST(test_gpu) {
   NEED_GPU();
   const hs_options o = gpu_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   extract(c, &scene);
   check_way(c, HS_WAY_GPU_KERNELS);
   extract(c, &scene);
   check_way(c, HS_WAY_GPU_GRAPH);
-  hs_destroy(c);
 }
 
 TEST(test_gpu_in_flight) {
@@ -135,7 +118,7 @@ TEST(test_gpu_in_flight) {
   hs_options o = gpu_options(HS_PROFILE_LOWE);
   o.in_flight = 1;
   const hs_features *view;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
   assert_int_equal(hs_wait_view(c, &view), HS_OK);
   check_way(c, HS_WAY_GPU_LISTED);
@@ -156,18 +139,16 @@ TEST(test_gpu_in_flight) {
     }
   }
   assert_true(grouped);
-  hs_destroy(c);
 }
 
 TEST(test_gpu_tiles) {
   NEED_GPU();
   hs_options o = gpu_options(HS_PROFILE_VLFEAT);
   o.max_memory_bytes = rows_cap(o, WIDTH, HEIGHT);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   extract(c, &scene);
   check_way(c, HS_WAY_GPU_TILES);
   if (extract_file(c)) check_way(c, HS_WAY_GPU_TILE_ROWS);
-  hs_destroy(c);
 }
 
 TEST(test_hybrid) {
@@ -175,8 +156,7 @@ TEST(test_hybrid) {
   hs_options o = gpu_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_HYBRID;
   o.split = 1;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   extract(c, &scene);
   check_way(c, HS_WAY_HYBRID);
-  hs_destroy(c);
 }

@@ -4,7 +4,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
-#include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
 enum { IMAGES = 13 };
@@ -20,7 +19,7 @@ static void stock_make(stock *s, const hs_options *options) {
   hs_options plain = *options;
   plain.device = HS_DEVICE_CPU;
   plain.allocator = NULL;
-  hs_context *c = extraction_context(&plain);
+  scoped_context *c = extraction_context(&plain);
   s->mask = extraction_scene(120, 90, 99, NULL);
   for (int i = 0; i < 120 * 90; i++) ((uint8_t *)(uintptr_t)s->mask.data)[i] = i % 120 < 60 ? 0 : 255;
   for (int i = 0; i < IMAGES; i++) {
@@ -30,7 +29,6 @@ static void stock_make(stock *s, const hs_options *options) {
     assert_int_equal(hs_extract(c, &s->images[i], i == 1 ? &s->mask : NULL, &s->alone[i]), HS_OK);
   }
   assert_true(s->alone[0].count > 20);
-  hs_destroy(c);
 }
 
 static void stock_free(stock *s) {
@@ -63,8 +61,8 @@ static void wait_for(hs_context *c, const stock *s, int i, hs_features *copy) {
 
 /* Keeps the maximum number in flight, three times around the ring. */
 static void check_stream(const hs_options *o, const stock *s) {
-  hs_context *c = extraction_context(o);
-  hs_features copy = {0};
+  scoped_context *c = extraction_context(o);
+  scoped_features copy = {0};
   const int room = o->in_flight > 0 ? o->in_flight : 8, total = 3 * IMAGES;
   int submitted = 0;
   for (int waited = 0; waited < total; waited++) {
@@ -77,11 +75,8 @@ static void check_stream(const hs_options *o, const stock *s) {
     wait_for(c, s, waited, &copy);
   }
   assert_int_equal(hs_count_in_flight(c), 0);
-  hs_statistics statistics = {.struct_size = sizeof statistics};
-  assert_int_equal(hs_get_statistics(c, &statistics), HS_OK);
+  hs_statistics statistics = statistics_of(c);
   assert_int_equal(statistics.frames, total);
-  hs_features_free(&copy);
-  hs_destroy(c);
 }
 
 /* Options of a device; false if it is missing. */
@@ -147,32 +142,25 @@ TEST(test_overflow_in_group) {
   if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = PICTURES;
   o.images_per_launch = 8;
-  hs_image dense = extraction_scene(SIDE, SIDE, 4, NULL);
-  uint8_t *flat = malloc(SIDE * SIDE); /* except for one square */
+  scoped_image dense = extraction_scene(SIDE, SIDE, 4, NULL);
+  SCOPED_MEMORY uint8_t *flat = malloc(SIDE * SIDE); /* except for one square */
   assert_non_null(flat);
   memset(flat, 100, SIDE * SIDE);
   for (int y = 80; y < 110; y++) memset(flat + y * SIDE + 80, 200, 30);
   const hs_image sparse = {.data = flat, .width = SIDE, .height = SIDE, .type = HS_U8};
   hs_options plain = o;
   plain.device = HS_DEVICE_CPU;
-  hs_features of_dense = extraction_once(&plain, &dense), of_sparse = extraction_once(&plain, &sparse), f = {0};
+  scoped_features of_dense = extraction_once(&plain, &dense), of_sparse = extraction_once(&plain, &sparse), f = {0};
   assert_true(of_sparse.count > 0 && of_dense.count > of_sparse.count + 64);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   c->keypoint_capacity = c->feature_capacity = (uint32_t)of_sparse.count + 32; /* the workers take this over */
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, i % 5 == 3 ? &dense : &sparse, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);
     extraction_check_equal(i % 5 == 3 ? &of_dense : &of_sparse, &f, "of a group with an overflow");
   }
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  hs_statistics s = statistics_of(c);
   assert_true(s.regrown_frames >= 1);
-  hs_destroy(c);
-  hs_features_free(&f);
-  hs_features_free(&of_dense);
-  hs_features_free(&of_sparse);
-  hs_image_free(&dense);
-  free(flat);
 }
 
 TEST(test_stream_cpu) { check_device(HS_DEVICE_CPU); }
@@ -213,7 +201,7 @@ TEST(test_arguments) {
   o.max_pixels = 50 * 50;
   hs_context *c = extraction_context(&o);
   hs_image image = extraction_scene(50, 50, 1, NULL), large = extraction_scene(51, 50, 1, NULL), broken = image;
-  hs_features f = {0};
+  scoped_features f = {0};
   const hs_features *view = &f;
   assert_int_equal(hs_submit(NULL, &image, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_submit(c, NULL, NULL), HS_ERR_ARGUMENT);
@@ -234,7 +222,6 @@ TEST(test_arguments) {
   assert_int_equal(hs_count_in_flight(c), 1);
   assert_int_equal(hs_wait(c, &f), HS_OK);
   assert_int_equal(hs_wait(c, &f), HS_ERR_ARGUMENT);
-  hs_features_free(&f);
   hs_destroy(c);
   hs_image_free(&image);
   hs_image_free(&large);
@@ -247,22 +234,17 @@ TEST(test_grown_lists_in_groups) {
   if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = PICTURES;
   o.images_per_launch = 16;
-  hs_image image = extraction_scene(SIDE, SIDE, 4, NULL);
+  scoped_image image = extraction_scene(SIDE, SIDE, 4, NULL);
   hs_options plain = o;
   plain.device = HS_DEVICE_CPU;
-  hs_features expected = extraction_once(&plain, &image), f = {0};
-  hs_context *c = extraction_context(&o);
+  scoped_features expected = extraction_once(&plain, &image), f = {0};
+  scoped_context *c = extraction_context(&o);
   c->keypoint_capacity = c->feature_capacity = 1 << 18; /* 80 MB a picture; the workers take this over */
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);
     extraction_check_equal(&expected, &f, "of a group after a larger picture");
   }
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  hs_statistics s = statistics_of(c);
   assert_true(s.device_bytes < (uint64_t)LANES_MAX * 160000000);
-  hs_destroy(c);
-  hs_features_free(&f);
-  hs_features_free(&expected);
-  hs_image_free(&image);
 }

@@ -12,8 +12,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 
 /* Skips the test where there is no such device. */
 static hs_options options_of(hs_device device) {
@@ -27,9 +25,9 @@ static hs_options options_of(hs_device device) {
 static void check_failure_alone(hs_device device) {
   hs_options o = options_of(device);
   o.max_memory_bytes = 2 << 20;
-  hs_context *c = extraction_context(&o);
-  hs_image small = extraction_scene(60, 50, 1, NULL), large = extraction_scene(400, 300, 1, NULL);
-  hs_features expected = extraction_once(&o, &small), f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_image small = extraction_scene(60, 50, 1, NULL), large = extraction_scene(400, 300, 1, NULL);
+  scoped_features expected = extraction_once(&o, &small), f = {0};
   for (int i = 0; i < 5; i++) assert_int_equal(hs_submit(c, i == 2 ? &large : &small, NULL), HS_OK);
   for (int i = 0; i < 5; i++) {
     const hs_status st = hs_wait(c, &f);
@@ -42,11 +40,6 @@ static void check_failure_alone(hs_device device) {
     }
     extraction_check_equal(&expected, &f, "beside a failed image"); /* untouched by the failure */
   }
-  hs_features_free(&f);
-  hs_features_free(&expected);
-  hs_destroy(c);
-  hs_image_free(&small);
-  hs_image_free(&large);
 }
 
 TEST(test_failure_alone) { check_failure_alone(HS_DEVICE_CPU); }
@@ -72,18 +65,16 @@ static uint64_t limit_of_tiles(hs_options o, const hs_image *image) {
 /* Contexts are destroyed with images in flight, whole or in tiles, and with results that nobody took. */
 static void check_destroy_in_flight(hs_device device) {
   hs_options o = options_of(device);
-  hs_image image = extraction_scene(300, 240, 1, NULL);
+  scoped_image image = extraction_scene(300, 240, 1, NULL);
   for (int32_t k = 0; k < 8; k++) {
     const int32_t threads = o.threads = 1 + k % 4;
     o.max_memory_bytes = 0;
     if (k >= 4) o.max_memory_bytes = limit_of_tiles(o, &image);
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     for (int i = 0; i < 6; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
     const hs_features *view;
     if (threads == 2) assert_int_equal(hs_wait_view(c, &view), HS_OK);
-    hs_destroy(c);
   }
-  hs_image_free(&image);
 }
 
 TEST(test_destroy_in_flight) { check_destroy_in_flight(HS_DEVICE_CPU); }
@@ -101,8 +92,7 @@ TEST(test_fault_of_a_lane_is_handled) {
   const pid_t child = fork();
   if (child == 0) {
     const struct sigaction action = {.sa_handler = handle_crash};
-    hs_options o = extraction_options(HS_PROFILE_LOWE);
-    hs_context *c = extraction_context(&o);
+    hs_context *c = extraction_context_of(HS_PROFILE_LOWE);
     void *pixels = mmap(NULL, 64 * 64, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const hs_image image = {.data = pixels, .width = 64, .height = 64, .stride_bytes = 64, .type = HS_U8};
     const hs_features *view;
@@ -118,13 +108,13 @@ TEST(test_fault_of_a_lane_is_handled) {
 
 /* The child process has neither threads nor workers to wait for. */
 TEST(test_destroyed_in_a_forked_child) {
-  hs_image image = extraction_scene(150, 120, 1, NULL);
+  scoped_image image = extraction_scene(150, 120, 1, NULL);
   for (int submitted = 0; submitted <= 4; submitted += 2) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     hs_features f = {0};
     int child_status = -1;
     o.threads = 4;
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
     hs_features_free(&f);
     for (int i = 0; i < submitted; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
@@ -136,9 +126,7 @@ TEST(test_destroyed_in_a_forked_child) {
     }
     assert_int_equal(waitpid(child, &child_status, 0), child);
     assert_int_equal(child_status, 0);
-    hs_destroy(c);
   }
-  hs_image_free(&image);
 }
 
 /* Threads of this process, 0: unknown. */
@@ -154,12 +142,12 @@ static int threads_of_process(void) {
  * start. */
 TEST(test_threads_of_lanes) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(70, 60, 3, NULL);
-  hs_features f = {0};
+  scoped_image image = extraction_scene(70, 60, 3, NULL);
+  scoped_features f = {0};
   hs_statistics before = {.struct_size = sizeof before}, after = before;
   o.in_flight = 3;
   o.threads = 8;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   assert_int_equal(hs_get_statistics(c, &before), HS_OK);
   const int threads = threads_of_process();
   assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
@@ -167,17 +155,14 @@ TEST(test_threads_of_lanes) {
   assert_int_equal(hs_get_statistics(c, &after), HS_OK);
   assert_true(after.workspace_bytes >= before.workspace_bytes + 3 * sizeof *c);
   assert_int_equal(hs_wait(c, &f), HS_OK);
-  hs_features_free(&f);
-  hs_destroy(c);
-  hs_image_free(&image);
 }
 
 /* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, because the counting
  * allocator serves one thread. */
 TEST(test_allocations) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(70, 60, 3, NULL);
-  hs_features expected = extraction_once(&o, &image);
+  scoped_image image = extraction_scene(70, 60, 3, NULL);
+  scoped_features expected = extraction_once(&o, &image);
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   o.allocator = &allocator;
@@ -210,6 +195,4 @@ TEST(test_allocations) {
     assert_int_equal(counter.alive, 0);
     assert_true(n < 100);
   }
-  hs_features_free(&expected);
-  hs_image_free(&image);
 }

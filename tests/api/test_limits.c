@@ -3,23 +3,18 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
 TEST(test_max_pixels) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_pixels = 60 * 50;
-  hs_context *c = extraction_context(&o);
-  hs_image i = extraction_scene(60, 51, 1, NULL);
-  hs_features f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_image i = extraction_scene(60, 51, 1, NULL);
+  scoped_features f = {0};
   assert_int_equal(hs_extract(c, &i, NULL, &f), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(c), "max_pixels is 3000"));
   i.height = 50;
   assert_int_equal(hs_extract(c, &i, NULL, &f), HS_OK);
-  hs_features_free(&f);
-  hs_image_free(&i);
-  hs_destroy(c);
 }
 
 /* Sides whose samples exceed the precision of float coordinates, in each call that takes an image: refused before
@@ -36,8 +31,8 @@ TEST(test_longest_side) {
   assert_int_equal(hs_workspace_query(&o, LONG, THIN, &host, &device), HS_ERR_LIMIT);
   assert_int_equal(hs_workspace_query(&o, THIN, LONG, &host, &device), HS_ERR_LIMIT);
   assert_int_equal(hs_workspace_query(&o, LONG - 1, THIN, &host, &device), HS_OK);
-  uint8_t *pixels = calloc(LONG, THIN);
-  hs_context *c = extraction_context(&o);
+  SCOPED_MEMORY uint8_t *pixels = calloc(LONG, THIN);
+  scoped_context *c = extraction_context(&o);
   counter.peak_bytes = 0;
   const hs_keypoint given = {.x = 5.0f, .y = 5.0f, .sigma = 2.0f};
   for (int tall = 0; tall < 2; tall++) {
@@ -54,8 +49,6 @@ TEST(test_longest_side) {
     assert_int_equal(f.count, 0);
   }
   assert_true(counter.peak_bytes < 1000);
-  hs_destroy(c);
-  free(pixels);
 }
 
 TEST(test_max_memory) {
@@ -65,20 +58,16 @@ TEST(test_max_memory) {
   assert_int_equal(hs_workspace_query(&o, 300, 200, &large, &device), HS_OK);
   assert_true(small < large);
   o.max_memory_bytes = small;
-  hs_context *c = extraction_context(&o);
-  hs_image i = extraction_scene(300, 200, 1, NULL);
-  hs_features f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_image i = extraction_scene(300, 200, 1, NULL);
+  scoped_features f = {0};
   assert_int_equal(hs_extract(c, &i, NULL, &f), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
   i.width = 60;
   i.height = 50;
   assert_int_equal(hs_extract(c, &i, NULL, &f), HS_OK);
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  hs_statistics s = statistics_of(c);
   assert_true(s.workspace_bytes <= small);
-  hs_features_free(&f);
-  hs_image_free(&i);
-  hs_destroy(c);
 }
 
 /* If the system has no memory for the whole frame, the message says how to extract it within less. */
@@ -86,11 +75,11 @@ TEST(test_advice_without_memory) {
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image i = extraction_scene(300, 200, 1, NULL);
-  hs_features f = {0};
+  scoped_image i = extraction_scene(300, 200, 1, NULL);
+  scoped_features f = {0};
   o.allocator = &allocator;
   o.threads = 1;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   bool is_told = false;
   for (size_t fail_at = 1;; fail_at++) {
     counter.made = 0;
@@ -99,9 +88,6 @@ TEST(test_advice_without_memory) {
     is_told = is_told || strstr(hs_last_error(c), "with a smaller max_memory_bytes the image is worked off in tiles");
   }
   assert_true(is_told);
-  hs_features_free(&f);
-  hs_destroy(c);
-  hs_image_free(&i);
 }
 
 /* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
@@ -114,13 +100,13 @@ TEST(test_lists_beyond_the_limit) {
   o.scales = 6;
   uint64_t room, device;
   assert_int_equal(hs_workspace_query(&o, 150, 120, &room, &device), HS_OK);
-  uint8_t *noise = reference_noise(150, 120, 9u, 0);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(150, 120, 9u, 0);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 150, .height = 120};
-  hs_image plain = extraction_blank(150, 120); /* needs all memory except longer lists */
+  scoped_image plain = extraction_blank(150, 120); /* needs all memory except longer lists */
   o.max_memory_bytes = room;
-  hs_context *c = extraction_context(&o);
-  hs_features f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features f = {0};
   for (int i = 0; i < 2; i++) {
     assert_int_equal(hs_extract(c, &image, NULL, &f), HS_ERR_LIMIT);
     assert_int_equal(hs_extract(c, &plain, NULL, &f), HS_OK);
@@ -130,28 +116,21 @@ TEST(test_lists_beyond_the_limit) {
   o.max_memory_bytes = 0;
   c = extraction_context(&o);
   assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  hs_statistics s = statistics_of(c);
   /* once for the keypoints, and possibly once more for the features of these keypoints */
   assert_true((s.regrown_frames == 1 || s.regrown_frames == 2) && s.frames == 1 && s.features == f.count);
   const uint64_t regrown = s.regrown_frames;
   assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK); /* grown once, kept */
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   assert_true(s.regrown_frames == regrown && s.frames == 2);
-  hs_features_free(&f);
-  hs_destroy(c);
-  hs_image_free(&plain);
-  free(noise);
 }
 
 TEST(test_statistics) {
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
+  hs_statistics s = statistics_of(c);
   assert_true(s.frames == 0 && s.features == 0 && s.workspace_bytes > 0 && s.device_bytes == 0);
-  hs_image i = extraction_scene(120, 90, 4, NULL);
-  hs_features f = extraction_run(c, &i);
+  scoped_image i = extraction_scene(120, 90, 4, NULL);
+  scoped_features f = extraction_run(c, &i);
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   assert_true(s.frames == 1 && s.features == f.count && s.regrown_frames == 0);
   assert_true(s.candidates >= s.keypoints && s.features >= s.keypoints && s.keypoints > 10);
@@ -165,9 +144,6 @@ TEST(test_statistics) {
   assert_int_equal(hs_get_statistics(c, &s), HS_ERR_ARGUMENT);
   assert_int_equal(hs_get_statistics(NULL, &s), HS_ERR_ARGUMENT);
   assert_int_equal(hs_get_statistics(c, NULL), HS_ERR_ARGUMENT);
-  hs_features_free(&f);
-  hs_image_free(&i);
-  hs_destroy(c);
 }
 
 TEST(test_backend_report) {
@@ -175,7 +151,7 @@ TEST(test_backend_report) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, "blur=ref,detect=ref");
   o.expert = &expert;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   const char *report = hs_backend_report(c);
   for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
     char start[32] = "\n";
@@ -184,50 +160,42 @@ TEST(test_backend_report) {
   }
   assert_non_null(strstr(report, "\nblur: ref\n"));
   assert_non_null(strstr(report, "\ndetect: ref\n"));
-  hs_destroy(c);
 }
 
 /* Sizes too small for a keypoint give none; thin and tiny ones do no harm in any profile. */
 TEST(test_extreme_sizes) {
   static const int32_t sizes[][2] = {{1, 1}, {1, 100000}, {100000, 1}, {3, 3}, {2, 5}, {5, 2}, {1, 2}, {100000, 2}};
-  uint8_t *noise = reference_noise(100000, 2, 3u, 0);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(100000, 2, 3u, 0);
   assert_non_null(noise);
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
-    hs_options o = extraction_options((hs_profile)profile);
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context_of((hs_profile)profile);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
       const hs_image image = {.data = noise, .width = sizes[i][0], .height = sizes[i][1]};
-      hs_features f = {.count = 9};
+      scoped_features f = {.count = 9};
       assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
       /* border 1: from 2 pixels on a sample has neighbours on all sides */
       if (profile < HS_PROFILE_VLFEAT || image.width == 1 || image.height == 1) assert_int_equal(f.count, 0);
       assert_true(f.image_width == image.width && f.image_height == image.height);
-      hs_features_free(&f);
     }
-    hs_destroy(c);
   }
-  free(noise);
 }
 
 /* Small sizes in sequence, in one context, at every first octave. */
 TEST(test_all_small_sizes) {
-  uint8_t *noise = reference_noise(40, 40, 3u, 1);
+  SCOPED_MEMORY uint8_t *noise = reference_noise(40, 40, 3u, 1);
   assert_non_null(noise);
   for (int32_t first = -1; first <= 3; first++) {
     hs_options o = extraction_options((hs_profile)((first + 1) % 4));
     o.first_octave = first;
     o.border = 1;
     o.scales = 1 + (first + 1) % 3;
-    hs_context *c = extraction_context(&o);
-    hs_features f = {0};
+    scoped_context *c = extraction_context(&o);
+    scoped_features f = {0};
     for (int32_t h = 1; h < 40; h += 3)
       for (int32_t w = 1; w < 40; w += 2) {
         const hs_image image = {.data = noise, .width = w, .height = h, .stride_bytes = 40};
         assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
         for (size_t i = 0; i < f.count; i++) assert_true(f.keypoints[i].x >= 0.0f && f.keypoints[i].y >= 0.0f);
       }
-    hs_features_free(&f);
-    hs_destroy(c);
   }
-  free(noise);
 }

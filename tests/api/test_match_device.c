@@ -4,9 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/runtime/device.h"
@@ -25,11 +22,9 @@ typedef struct scene_views {
 static scene_views views_of(hs_descriptor_type type) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.descriptor = type;
-  hs_image a = extraction_scene(320, 240, 9, NULL), b = extraction_scene(320, 240, 9, to_view);
+  scoped_image a = extraction_scene(320, 240, 9, NULL), b = extraction_scene(320, 240, 9, to_view);
   const scene_views v = {extraction_once(&o, &a), extraction_once(&o, &b)};
   assert_true(v.first.count > 200 && v.second.count > 200);
-  hs_image_free(&a);
-  hs_image_free(&b);
   return v;
 }
 
@@ -166,7 +161,7 @@ TEST(test_resident_results) {
   cuda_stream stream;
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
   for (int i = 0; i < 2; i++) {
-    hs_image image = extraction_scene(320, 240, 9, i ? to_view : NULL);
+    scoped_image image = extraction_scene(320, 240, 9, i ? to_view : NULL);
     const size_t stride = image.stride_bytes ? image.stride_bytes : (size_t)image.width;
     const size_t bytes = stride * (size_t)image.height;
     hs_image on_device = image;
@@ -174,7 +169,6 @@ TEST(test_resident_results) {
     assert_int_equal(device_copy_to(pixels[i], image.data, bytes, stream), STAGE_OK);
     on_device.data = pixels[i];
     assert_int_equal(hs_cuda_extract_resident(gpu[i], &on_device, NULL, stream, &left[i]), HS_OK);
-    hs_image_free(&image);
   }
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene_views v = views_of(o.descriptor);

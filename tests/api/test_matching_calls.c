@@ -4,12 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include <math.h>
-
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-#include "tests/support/feature_maker.h"
-
 /* Two lists of bytes, one of floats, one without descriptors. */
 typedef struct lists {
   hs_features a, b, floats, bare;
@@ -30,13 +24,12 @@ static int open_lists(void **state) {
 }
 
 static int close_lists(void **state) {
-  lists *l = *state;
+  SCOPED_MEMORY lists *l = *state;
   hs_features_free(&l->a);
   hs_features_free(&l->b);
   hs_features_free(&l->floats);
   hs_features_free(&l->bare);
   hs_destroy(l->context);
-  free(l);
   return 0;
 }
 
@@ -114,12 +107,11 @@ TEST(tiny_limits) {
   o[0].max_distance = 1e-200;
   o[1].ratio = 1e-200;
   for (int i = 0; i < 4; i++) {
-    hs_matches m = {0};
+    scoped_matches m = {0};
     assert_int_equal(hs_match(contexts[i / 2], &l->a, &l->b, &o[i % 2], &m), HS_OK);
     for (size_t k = 0; k < m.count; k++) assert_true(m.pairs[k].distance == 0.0f);
     assert_int_equal(hs_match(contexts[i / 2], &l->a, &l->a, &o[i % 2], &m), HS_OK);
     assert_int_equal(m.count, l->a.count);
-    hs_matches_free(&m);
   }
 }
 
@@ -132,13 +124,12 @@ TEST(distance_at_its_limit) {
   const hs_features a = {.count = 1, .keypoints = &keypoint, .descriptors = one};
   const hs_features b = {.count = 1, .keypoints = &keypoint, .descriptors = other};
   for (int i = 0; i < 4; i++) {
-    hs_matches m = {0};
+    scoped_matches m = {0};
     hs_match_options o;
     assert_int_equal(hs_match_options_init(&o), HS_OK);
     o.max_distance = i % 2 == 0 ? 5.0 : nextafter(5.0, 0.0);
     assert_int_equal(hs_match(contexts[i / 2], &a, &b, &o, &m), HS_OK);
     assert_int_equal(m.count, i % 2 == 0 ? 1 : 0);
-    hs_matches_free(&m);
   }
 }
 
@@ -149,7 +140,7 @@ TEST(options_of_other_headers) {
     hs_match_options known;
     uint64_t later[2];
   } o;
-  hs_matches m = {0}, expected = {0};
+  scoped_matches m = {0}, expected = {0};
   memset(&o, 0, sizeof o);
   assert_int_equal(hs_match_options_init(&o.known), HS_OK);
   assert_int_equal(hs_match(l->context, &l->a, &l->b, NULL, &expected), HS_OK);
@@ -162,14 +153,12 @@ TEST(options_of_other_headers) {
   o.known.max_distance = -5.0; /* beyond the struct's stated size */
   assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_OK);
   assert_int_equal(m.count, expected.count);
-  hs_matches_free(&m);
-  hs_matches_free(&expected);
 }
 
 TEST(empty_lists) {
   const lists *l = *state;
   const hs_features none = {0};
-  hs_matches m = {0};
+  scoped_matches m = {0};
   hs_nearest nearest[40];
   assert_int_equal(hs_match(l->context, &none, &none, NULL, &m), HS_OK);
   assert_int_equal(m.count, 0);
@@ -192,14 +181,13 @@ TEST(empty_lists) {
   assert_int_equal(hs_match(l->context, &l->a, &one, &o, &m), HS_OK);
   assert_int_equal(m.count, 40);
   assert_true(m.pairs[0].second == 0 && isinf(m.pairs[0].next_distance));
-  hs_matches_free(&m);
 }
 
 /* With one feature there is no second nearest: without the ratio test it matches every feature, whatever the other
  * tests. */
 TEST(a_single_feature_has_one_match) {
   const lists *l = *state;
-  hs_matches one_way = {0}, mutual = {0};
+  scoped_matches one_way = {0}, mutual = {0};
   hs_match_options o;
   hs_features one = l->b;
   one.count = 1;
@@ -232,15 +220,13 @@ TEST(a_single_feature_has_one_match) {
   assert_int_equal(hs_match(l->context, &one, &l->a, &o, &one_way), HS_OK);
   assert_true(one_way.count == 1 && one_way.pairs[0].second == 7);
   free(copies);
-  hs_matches_free(&one_way);
-  hs_matches_free(&mutual);
 }
 
 /* Only a guide reads the positions. */
 TEST(places_are_for_guides) {
   const lists *l = *state;
   hs_features bare = l->a;
-  hs_matches m = {0};
+  scoped_matches m = {0};
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
   bare.keypoints = NULL;
@@ -248,7 +234,6 @@ TEST(places_are_for_guides) {
   o.guide = HS_GUIDE_FUNDAMENTAL;
   assert_int_equal(hs_match(l->context, &bare, &l->b, &o, &m), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_last_error(l->context), "keypoints"));
-  hs_matches_free(&m);
 }
 
 /* The n-th allocation fails for each n; then the same call succeeds. Returns the number of allocations. */
@@ -285,10 +270,10 @@ TEST(allocations_may_fail) {
 TEST(memory_is_limited_and_counted) {
   const lists *l = *state;
   hs_options options = extraction_options(HS_PROFILE_LOWE);
-  hs_matches m = {0};
+  scoped_matches m = {0};
   hs_statistics before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
   options.max_memory_bytes = 1000;
-  hs_context *c = extraction_context(&options);
+  scoped_context *c = extraction_context(&options);
   assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
   hs_destroy(c);
@@ -299,16 +284,14 @@ TEST(memory_is_limited_and_counted) {
   assert_int_equal(hs_get_statistics(c, &after), HS_OK);
   assert_true(after.workspace_bytes > before.workspace_bytes + 70 * sizeof(hs_nearest));
   assert_true(after.workspace_bytes < before.workspace_bytes + (1 << 24));
-  hs_destroy(c);
-  hs_matches_free(&m);
 }
 
 /* A context alternates between extraction and matching. */
 TEST(matching_and_extraction_share_a_context) {
   const lists *l = *state;
-  hs_image scene = extraction_scene(160, 120, 5, NULL);
-  hs_features f = {0};
-  hs_matches m = {0};
+  scoped_image scene = extraction_scene(160, 120, 5, NULL);
+  scoped_features f = {0};
+  scoped_matches m = {0};
   for (int round = 0; round < 2; round++) {
     assert_int_equal(hs_extract(l->context, &scene, NULL, &f), HS_OK);
     assert_int_equal(hs_match(l->context, &f, &f, NULL, &m), HS_OK);
@@ -316,9 +299,6 @@ TEST(matching_and_extraction_share_a_context) {
     assert_true(m.count > 0);
   }
   assert_non_null(strstr(hs_backend_report(l->context), "match: "));
-  hs_matches_free(&m);
-  hs_features_free(&f);
-  hs_image_free(&scene);
 }
 
 TESTS_BETWEEN(open_lists, close_lists)

@@ -2,15 +2,11 @@
  * The k nearest and all within a radius, of every backend against a search that sorts all distances: lists of awkward
  * lengths, ties, non-finite floats, guides, several threads, no context at all, and a GPU if available.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "stages/match.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-#include "tests/support/feature_maker.h"
 
 typedef enum content { NOISE, FEW, CLUSTERS, EQUAL, EXTREMES, NOT_FINITE, CONTENTS } content;
 
@@ -179,7 +175,7 @@ static void check_radii(const hs_features *a, const hs_features *b, const hs_mat
 static void check_lists(const hs_features *a, const hs_features *b, const hs_match_options *o) {
   static const int32_t wanted[] = {1, 3, 64, HS_NEIGHBOURS_MAX};
   candidate **sorted = calloc(a->count + 1, sizeof *sorted);
-  size_t *counts = calloc(a->count + 1, sizeof *counts);
+  SCOPED_MEMORY size_t *counts = calloc(a->count + 1, sizeof *counts);
   assert_true(sorted && counts);
   for (size_t i = 0; i < a->count; i++) {
     sorted[i] = malloc((b->count + 1) * sizeof **sorted);
@@ -190,7 +186,6 @@ static void check_lists(const hs_features *a, const hs_features *b, const hs_mat
   check_radii(a, b, o, sorted, counts);
   for (size_t i = 0; i < a->count; i++) free(sorted[i]);
   free(sorted);
-  free(counts);
 }
 
 static void check_content(hs_descriptor_type type, content what, size_t rows, size_t columns,
@@ -242,9 +237,9 @@ TEST(guides_agree) {
 
 /* The first two equal the result of hs_find_nearest. */
 TEST(two_are_the_two_nearest) {
-  hs_features a = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 200, 1), b = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 180, 2);
-  hs_nearest *two = malloc(a.count * sizeof *two);
-  hs_neighbour *k = malloc(2 * a.count * sizeof *k);
+  scoped_features a = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 200, 1), b = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 180, 2);
+  SCOPED_MEMORY hs_nearest *two = malloc(a.count * sizeof *two);
+  SCOPED_MEMORY hs_neighbour *k = malloc(2 * a.count * sizeof *k);
   assert_true(two && k);
   assert_int_equal(hs_find_nearest(NULL, &a, &b, NULL, two), HS_OK);
   assert_int_equal(hs_find_k_nearest(NULL, &a, &b, NULL, 2, k), HS_OK);
@@ -253,19 +248,16 @@ TEST(two_are_the_two_nearest) {
     assert_int_equal(k[2 * i + 1].index, two[i].second);
     assert_true(k[2 * i].distance == sqrtf(two[i].nearest_squared));
   }
-  free(two);
-  free(k);
-  hs_features_free(&a);
-  hs_features_free(&b);
 }
 
 /* Enough rows for several chunks, which a low memory limit makes smaller. */
 TEST(chunks_agree) {
-  hs_features a = make_list(HS_DESCRIPTOR_U8, FEW, 1500, 1), b = make_list(HS_DESCRIPTOR_U8, FEW, 40, 2);
+  scoped_features a = make_list(HS_DESCRIPTOR_U8, FEW, 1500, 1), b = make_list(HS_DESCRIPTOR_U8, FEW, 40, 2);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_neighbour *expected = malloc(3 * a.count * sizeof *expected), *found = malloc(3 * a.count * sizeof *found);
+  SCOPED_MEMORY hs_neighbour *expected = malloc(3 * a.count * sizeof *expected),
+                             *found = malloc(3 * a.count * sizeof *found);
   assert_true(expected && found);
-  hs_neighbour_lists all = {0}, lists = {0};
+  scoped_lists all = {0}, lists = {0};
   assert_int_equal(hs_find_k_nearest(NULL, &a, &b, NULL, 3, expected), HS_OK);
   assert_int_equal(hs_find_within(NULL, &a, &b, NULL, 90.0, &all), HS_OK);
   for (int gpu = 0; gpu <= has_gpu; gpu++) {
@@ -274,26 +266,19 @@ TEST(chunks_agree) {
     /* A GPU's fixed part of the lists is 8 MiB for any length; half a MiB more holds the lists and a few tiles. A CPU's
      * chunk would have 256 KiB of squares. */
     o.max_memory_bytes = gpu ? (8u << 20) + (768u << 10) : 128u << 10;
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     assert_int_equal(hs_find_k_nearest(c, &a, &b, NULL, 3, found), HS_OK);
     assert_memory_equal(found, expected, 3 * a.count * sizeof *found);
     assert_int_equal(hs_find_within(c, &a, &b, NULL, 90.0, &lists), HS_OK);
     assert_memory_equal(lists.starts, all.starts, (a.count + 1) * sizeof *all.starts);
     assert_memory_equal(lists.neighbours, all.neighbours, all.starts[a.count] * sizeof *all.neighbours);
-    hs_destroy(c);
   }
-  hs_neighbour_lists_free(&all);
-  hs_neighbour_lists_free(&lists);
-  free(expected);
-  free(found);
-  hs_features_free(&a);
-  hs_features_free(&b);
 }
 
 TEST(wrong_arguments_are_named) {
-  hs_features a = make_list(HS_DESCRIPTOR_U8, NOISE, 4, 1), floats = make_list(HS_DESCRIPTOR_F32, NOISE, 4, 1);
+  scoped_features a = make_list(HS_DESCRIPTOR_U8, NOISE, 4, 1), floats = make_list(HS_DESCRIPTOR_F32, NOISE, 4, 1);
   hs_neighbour found[8];
-  hs_neighbour_lists lists = {0};
+  scoped_lists lists = {0};
   hs_context *c = backends[1].context;
   assert_int_equal(hs_find_k_nearest(c, &a, &a, NULL, 0, found), HS_ERR_ARGUMENT);
   assert_string_equal(hs_last_error(c), "k is 0, expected 1..1024");
@@ -307,15 +292,12 @@ TEST(wrong_arguments_are_named) {
   assert_int_equal(hs_find_within(c, &a, &a, NULL, 1.0, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_find_within(c, &a, &a, NULL, 1.0, &lists), HS_OK);
   assert_string_equal(hs_last_error(c), "");
-  hs_neighbour_lists_free(&lists);
   hs_neighbour_lists_free(NULL);
-  hs_features_free(&a);
-  hs_features_free(&floats);
 }
 
 /* Every allocation may fail; nothing leaks then, and the lists are empty or complete. */
 TEST(allocations_may_fail) {
-  hs_features a = make_list(HS_DESCRIPTOR_U8, FEW, 40, 1);
+  scoped_features a = make_list(HS_DESCRIPTOR_U8, FEW, 40, 1);
   counted_allocator counted = {0};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 2;
@@ -335,5 +317,4 @@ TEST(allocations_may_fail) {
   hs_neighbour_lists_free(&lists);
   hs_destroy(c);
   assert_int_equal(counted.alive, 0);
-  hs_features_free(&a);
 }

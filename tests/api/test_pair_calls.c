@@ -9,8 +9,6 @@
 
 #include "pipeline/base/features.h"
 #include "tests/support/collection_maker.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 
 typedef struct shared {
   test_collection made;
@@ -51,9 +49,8 @@ static int open_shared(void **state) {
 }
 
 static int close_shared(void **state) {
-  shared *s = *state;
+  SCOPED_MEMORY shared *s = *state;
   collection_maker_free(&s->made);
-  free(s);
   return 0;
 }
 
@@ -81,7 +78,7 @@ static void refuse(const shared *s, hs_context *c, const hs_collection *collecti
 
 TEST(arguments) {
   const shared *s = *state;
-  hs_context *c = make_context(NULL);
+  scoped_context *c = make_context(NULL);
   const hs_image_pair good = {0, 1}, same = {1, 1}, outside = {0, 9};
   hs_pairs *run;
   const hs_pair_result *result;
@@ -104,7 +101,6 @@ TEST(arguments) {
   images[1] = s->images[1];
   images[1].reserved[2] = 1;
   refuse(s, c, &two, &good, NULL, HS_ERR_ARGUMENT, "reserved");
-  hs_destroy(c);
 }
 
 TEST(options) {
@@ -141,7 +137,7 @@ TEST(options) {
 
 TEST(no_pairs) {
   const shared *s = *state;
-  hs_context *c = make_context(NULL);
+  scoped_context *c = make_context(NULL);
   const hs_pair_result *result;
   hs_pairs *run;
   assert_int_equal(hs_pairs_start(&run, c, &s->collection, NULL, 0, NULL), HS_OK);
@@ -151,7 +147,6 @@ TEST(no_pairs) {
   const hs_collection none = {0};
   assert_int_equal(hs_pairs_start(&run, c, &none, NULL, 0, NULL), HS_OK);
   hs_pairs_end(run);
-  hs_destroy(c);
 }
 
 TEST(descriptors_of_two_types) {
@@ -240,7 +235,7 @@ TEST(waiting_ends) {
   const hs_collection_image images[2] = {{0}, {0}};
   const hs_collection collection = {.images = images, .image_count = 2, .read = read_nothing, .user = &g};
   const hs_image_pair pair = {0, 1};
-  hs_context *c = make_context(NULL);
+  scoped_context *c = make_context(NULL);
   const hs_pair_result *result;
   hs_pairs *run;
   assert_int_equal(hs_pairs_start(&run, c, &collection, &pair, 1, NULL), HS_OK);
@@ -256,7 +251,6 @@ TEST(waiting_ends) {
   assert_non_null(result);
   assert_int_equal(result->match_count, 0);
   hs_pairs_end(run);
-  hs_destroy(c);
 }
 
 /* One allocation after another fails, for later ones every third: the run does not begin, or ends, or the pair reports
@@ -351,7 +345,7 @@ TEST(failing_alike) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 2;
   o.allocator = &allocator;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   const hs_pair_result *result;
   hs_pairs *run;
   assert_int_equal(hs_pairs_start(&run, c, &collection, pairs, 2, NULL), HS_OK);
@@ -366,7 +360,6 @@ TEST(failing_alike) {
     nanosleep(&pause, NULL);
   }
   hs_pairs_end(run);
-  hs_destroy(c);
 }
 
 TESTS_BETWEEN(open_shared, close_shared)

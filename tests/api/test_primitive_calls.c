@@ -25,9 +25,8 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-  fixture *f = *state;
+  SCOPED_MEMORY fixture *f = *state;
   hs_destroy(f->context);
-  free(f);
   return 0;
 }
 

@@ -6,9 +6,6 @@
 
 #include "tests/support/test.h"
 
-#include "tests/support/extraction.h"
-#include "tests/support/feature_maker.h"
-
 /* Arguments that a progress function received. */
 typedef struct teller {
   int calls, end_at; /* number of the call that cancels, from 1; 0: none */
@@ -50,29 +47,21 @@ BEFORE_TESTS() {
   feature_maker_fill(&f.few, 90, FEATURES_U8, 2);
 }
 
-AFTER_TESTS() {
-  hs_destroy(f.context);
-  hs_image_free(&f.image);
-  hs_features_free(&f.expected);
-  hs_features_free(&f.many);
-  hs_features_free(&f.few);
-}
+AFTER_TESTS() { hs_destroy(f.context); }
 
 /* ---- the calls that report progress */
 
 static hs_status call_extract(void) {
-  hs_features got = {0};
+  scoped_features got = {0};
   const hs_status status = hs_extract(f.context, &f.image, NULL, &got);
   if (status == HS_OK) extraction_check_equal(&f.expected, &got, "with a progress function");
   assert_true(status == HS_OK || got.count == 0);
-  hs_features_free(&got);
   return status;
 }
 
 static hs_status call_detect(void) {
-  hs_features got = {0};
+  scoped_features got = {0};
   const hs_status status = hs_detect(f.context, &f.image, NULL, &got);
-  hs_features_free(&got);
   return status;
 }
 
@@ -82,39 +71,34 @@ static hs_status call_view(void) {
 }
 
 static hs_status call_describe(void) {
-  hs_features got = {0};
+  scoped_features got = {0};
   const hs_status status = hs_describe(f.context, &f.image, f.expected.keypoints, f.expected.count, &got, NULL);
   if (status == HS_OK) assert_int_equal(got.count, f.expected.count);
-  hs_features_free(&got);
   return status;
 }
 
 static hs_status call_match(void) {
-  hs_matches got = {0}, expected = {0};
+  scoped_matches got = {0}, expected = {0};
   assert_int_equal(hs_match(NULL, &f.many, &f.few, NULL, &expected), HS_OK);
   const hs_status status = hs_match(f.context, &f.many, &f.few, NULL, &got);
   if (status == HS_OK) {
     assert_int_equal(got.count, expected.count);
     assert_memory_equal(got.pairs, expected.pairs, got.count * sizeof *got.pairs);
   }
-  hs_matches_free(&got);
-  hs_matches_free(&expected);
   return status;
 }
 
 static hs_status call_neighbours(void) {
-  hs_neighbour *got = malloc(5 * f.many.count * sizeof *got);
+  SCOPED_MEMORY hs_neighbour *got = malloc(5 * f.many.count * sizeof *got);
   assert_non_null(got);
   const hs_status status = hs_find_k_nearest(f.context, &f.many, &f.few, NULL, 5, got);
-  free(got);
   return status;
 }
 
 static hs_status call_within(void) {
-  hs_neighbour_lists got = {0};
+  scoped_lists got = {0};
   const hs_status status = hs_find_within(f.context, &f.many, &f.few, NULL, 400.0, &got);
   assert_true(status == HS_OK || !got.neighbours);
-  hs_neighbour_lists_free(&got);
   return status;
 }
 
@@ -162,8 +146,8 @@ TEST(every_call_can_end) {
 TEST(slices_do_not_show) {
   enum { COLUMNS = (1 << 20) + 5, ROWS = 300 };
   hs_features rows = {0}, columns = {.count = COLUMNS, .descriptor_type = HS_DESCRIPTOR_U8};
-  hs_keypoint *places = calloc(COLUMNS, sizeof *places);
-  uint8_t *descriptors = malloc((size_t)COLUMNS * HS_DESCRIPTOR_LENGTH);
+  SCOPED_MEMORY hs_keypoint *places = calloc(COLUMNS, sizeof *places);
+  SCOPED_MEMORY uint8_t *descriptors = malloc((size_t)COLUMNS * HS_DESCRIPTOR_LENGTH);
   assert_true(places && descriptors);
   uint32_t random = 9;
   for (size_t i = 0; i < (size_t)COLUMNS * HS_DESCRIPTOR_LENGTH; i++) {
@@ -177,7 +161,7 @@ TEST(slices_do_not_show) {
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
   o.ratio = 0.0;
-  hs_matches expected = {0}, got = {0};
+  scoped_matches expected = {0}, got = {0};
   assert_int_equal(hs_set_progress(f.context, NULL, NULL), HS_OK);
   assert_int_equal(hs_match(f.context, &rows, &columns, &o, &expected), HS_OK);
   listen(0);
@@ -186,34 +170,27 @@ TEST(slices_do_not_show) {
   assert_true(expected.count > 0);
   assert_int_equal(got.count, expected.count);
   assert_memory_equal(got.pairs, expected.pairs, got.count * sizeof *got.pairs);
-  hs_matches_free(&expected);
-  hs_matches_free(&got);
   hs_features_free(&rows);
-  free(places);
-  free(descriptors);
 }
 
 /* A picture whose octaves use fused passes: however it ends, the reported work adds up. */
 TEST(large_octaves_add_up) {
-  hs_image large = extraction_scene(1300, 1250, 5, NULL);
+  scoped_image large = extraction_scene(1300, 1250, 5, NULL);
   for (int32_t threads = 1; threads <= 2; threads++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.threads = threads;
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     hs_status status = HS_ERR_CANCELLED;
     for (int n = 1; status != HS_OK; n += n / 2 + 1) {
-      hs_features got = {0};
+      scoped_features got = {0};
       f.told = (teller){.end_at = n, .thread = pthread_self()};
       assert_int_equal(hs_set_progress(c, tell, &f.told), HS_OK);
       status = hs_extract(c, &large, NULL, &got);
       assert_false(f.told.wrong);
       assert_int_equal(status, f.told.calls < n ? HS_OK : HS_ERR_CANCELLED);
       assert_true(status != HS_OK || (n > 8 && f.told.last == f.told.total));
-      hs_features_free(&got);
     }
-    hs_destroy(c);
   }
-  hs_image_free(&large);
 }
 
 TEST(a_context_is_needed) { assert_int_equal(hs_set_progress(NULL, tell, NULL), HS_ERR_ARGUMENT); }

@@ -8,8 +8,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/formats/formats.h"
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 #include "tests/support/verified.h"
 
 static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
@@ -27,7 +25,7 @@ static void leave(int mode) {
 /* ------------------------------------------------------------------ geometry */
 
 static void check_model(hs_geometry_model model, two_view_kind kind) {
-  verified *first = verified_new(), *v = verified_new();
+  SCOPED_MEMORY verified *first = verified_new(), *v = verified_new();
   for (int m = 0; m < MODES; m++) {
     hs_pose pose, first_pose;
     two_view_make(kind, COUNT, 90, 0.4, 7, &v->scene);
@@ -51,8 +49,6 @@ static void check_model(hs_geometry_model model, two_view_kind kind) {
     assert_memory_equal(pose.rotation, first_pose.rotation, sizeof pose.rotation);
     assert_memory_equal(pose.translation, first_pose.translation, sizeof pose.translation);
   }
-  free(first);
-  free(v);
 }
 
 TEST(test_geometry) {
@@ -62,8 +58,8 @@ TEST(test_geometry) {
 }
 
 TEST(test_matching) {
-  hs_features a = {0}, b = {0};
-  hs_matches first = {0}, matches = {0};
+  scoped_features a = {0}, b = {0};
+  scoped_matches first = {0}, matches = {0};
   hs_match_options o;
   feature_maker_fill(&a, COUNT, FEATURES_UNIT_F32, 1);
   feature_maker_fill(&b, COUNT, FEATURES_UNIT_F32, 2);
@@ -79,10 +75,6 @@ TEST(test_matching) {
     assert_int_equal(out->count, first.count);
     assert_memory_equal(out->pairs, first.pairs, first.count * sizeof *first.pairs);
   }
-  hs_matches_free(&first);
-  hs_matches_free(&matches);
-  hs_features_free(&a);
-  hs_features_free(&b);
 }
 
 /* ------------------------------------------------------------------ files */
@@ -126,14 +118,11 @@ static void check_format(const scratch_folder *folder, const feature_format *for
 }
 
 TEST(test_files) {
-  scratch_folder folder;
-  hs_features features = {0};
-  scratch_folder_make(&folder);
+  scoped_folder folder = scratch_folder_new();
+  scoped_features features = {0};
   feature_maker_fill(&features, COUNT, FEATURES_U8, 3);
   for (size_t i = 0; format_at(i) != NULL; i++)
     if (format_at(i)->id != HS_FORMAT_COLMAP_DB) check_format(&folder, format_at(i), &features);
-  hs_features_free(&features);
-  scratch_folder_remove(&folder);
 }
 
 TEST(test_camera) {

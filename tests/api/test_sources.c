@@ -5,10 +5,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_batch.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 #include "tests/support/rows_check.h"
-#include "tests/support/scratch_folder.h"
 
 enum { WIDTH = 150, HEIGHT = 110, SMALLER = 90, TALL = 400 };
 
@@ -78,8 +75,8 @@ static void need_file(void) {
 
 /* Extracted twice, prefetched and extracted twice: the same features. */
 static void check_source(hs_context *c, const hs_source *source, const hs_features *wanted, const char *what) {
-  hs_features found = {0};
-  hs_source loaded;
+  scoped_features found = {0};
+  scoped_source loaded;
   assert_int_equal(hs_load_source(source, &loaded), HS_OK);
   assert_int_equal(loaded.kind, HS_SOURCE_PIXELS);
   assert_null(loaded.load);
@@ -90,14 +87,11 @@ static void check_source(hs_context *c, const hs_source *source, const hs_featur
   hs_source_free(&loaded);
   assert_null(loaded.image.data);
   assert_int_equal(hs_extract_source(c, &loaded, &found), HS_ERR_IMAGE); /* freed: it has no pixels */
-  hs_source_free(&loaded);
-  hs_features_free(&found);
 }
 
 TEST(test_kinds) {
   need_file();
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   row_giver giver = giver_of(&pixels);
   const hs_source sources[] = {hs_source_pixels(&pixels), hs_source_file(path),
                                hs_source_encoded(file.bytes, file.size), rows_of(&giver)};
@@ -107,15 +101,14 @@ TEST(test_kinds) {
     check_source(c, &sources[i], &expected, names[i]);
   }
   assert_int_equal(giver.rewinds, 3); /* two extractions and one prefetch */
-  hs_destroy(c);
 }
 
 TEST(test_in_flight) {
   need_file();
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.in_flight = 6;
-  hs_context *c = extraction_context(&o);
-  hs_features found = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features found = {0};
   hs_source loaded,
       sources[] = {hs_source_pixels(&pixels), hs_source_file(path), hs_source_encoded(file.bytes, file.size)};
   assert_int_equal(hs_load_source(&sources[1], &loaded), HS_OK);
@@ -136,8 +129,6 @@ TEST(test_in_flight) {
   assert_int_equal(hs_count_in_flight(c), 0);
   assert_int_equal(giver.rewinds, 0);
   hs_source_free(&loaded);
-  hs_features_free(&found);
-  hs_destroy(c);
 }
 
 /* A tall picture as each type of samples. */
@@ -167,8 +158,8 @@ static hs_image tall_picture(hs_sample_type type) {
 TEST(test_rows_in_tiles) {
   for (int type = HS_U8; type <= HS_F32; type++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
-    hs_image image = tall_picture((hs_sample_type)type);
-    hs_features whole = extraction_once(&o, &image), found = {0};
+    scoped_image image = tall_picture((hs_sample_type)type);
+    scoped_features whole = extraction_once(&o, &image), found = {0};
     row_giver giver = giver_of(&image);
     hs_source rows = rows_of(&giver);
     hs_statistics s = {.struct_size = sizeof s};
@@ -176,7 +167,7 @@ TEST(test_rows_in_tiles) {
     rows.image.range_low = image.range_low;
     rows.image.range_high = image.range_high;
     o.max_memory_bytes = rows_cap(o, WIDTH, TALL);
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     for (int again = 0; again < 2; again++) {
       assert_int_equal(hs_extract_source(c, &rows, &found), HS_OK);
       extraction_check_equal(&whole, &found, "rows in tiles");
@@ -187,24 +178,20 @@ TEST(test_rows_in_tiles) {
       assert_int_equal(hs_workspace_query_rows(&o, WIDTH, TALL, (hs_sample_type)type, &promised, &device), HS_OK);
       assert_int_equal(s.workspace_bytes, promised);
     }
-    hs_destroy(c);
-    hs_features_free(&whole);
-    hs_features_free(&found);
-    hs_image_free(&image);
   }
 }
 
 /* A status returned by the row function becomes the call's status, with rows held or not; afterwards the rows are
  * usable again. */
 TEST(test_rows_that_fail) {
-  hs_image image = tall_picture(HS_U8);
+  scoped_image image = tall_picture(HS_U8);
   for (int in_tiles = 0; in_tiles < 2; in_tiles++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
-    hs_features whole = extraction_once(&o, &image), found = {0};
+    scoped_features whole = extraction_once(&o, &image), found = {0};
     row_giver giver = giver_of(&image);
     const hs_source rows = rows_of(&giver);
     if (in_tiles) o.max_memory_bytes = rows_cap(o, WIDTH, TALL);
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     giver.fail_at = TALL / 2;
     assert_int_equal(hs_extract_source(c, &rows, &found), HS_ERR_IO);
     assert_string_equal(hs_last_error(c), "the source: reading its rows ended with HS_ERR_IO");
@@ -216,22 +203,17 @@ TEST(test_rows_that_fail) {
     giver.fail_at = 0;
     assert_int_equal(hs_extract_source(c, &rows, &found), HS_OK);
     extraction_check_equal(&whole, &found, "after a failure");
-    hs_destroy(c);
-    hs_features_free(&whole);
-    hs_features_free(&found);
   }
-  hs_image_free(&image);
 }
 
 /* Limits and sizes of load apply to rows as to files. */
 TEST(test_rows_with_load) {
   need_file();
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   hs_load_options load = {.struct_size = sizeof load, .max_image_size = SMALLER};
   row_giver giver = giver_of(&pixels);
   hs_source rows = rows_of(&giver), of_file = hs_source_file(path);
-  hs_features wanted = {0}, found = {0};
+  scoped_features wanted = {0}, found = {0};
   rows.load = of_file.load = &load;
   assert_int_equal(hs_extract_source(c, &of_file, &wanted), HS_OK);
   assert_int_equal(hs_extract_source(c, &rows, &found), HS_OK);
@@ -241,20 +223,16 @@ TEST(test_rows_with_load) {
   assert_int_equal(hs_extract_source(c, &rows, &found), HS_ERR_LIMIT);
   load = (hs_load_options){.struct_size = sizeof load, .jpeg_scale = 2};
   assert_int_equal(hs_extract_source(c, &rows, &found), HS_ERR_UNSUPPORTED);
-  hs_features_free(&wanted);
-  hs_features_free(&found);
-  hs_destroy(c);
 }
 
 /* Drops the left half; a mask of another size is refused, for a file as soon as its size is known. */
 TEST(test_masks) {
   need_file();
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
-  hs_image mask = extraction_scene(WIDTH, HEIGHT, 1, NULL);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
+  scoped_image mask = extraction_scene(WIDTH, HEIGHT, 1, NULL);
   for (int32_t i = 0; i < WIDTH * HEIGHT; i++) ((uint8_t *)(uintptr_t)mask.data)[i] = i % WIDTH < WIDTH / 2 ? 0 : 255;
   hs_image wrong = mask;
-  hs_features wanted = {0}, found = {0};
+  scoped_features wanted = {0}, found = {0};
   wrong.width--;
   assert_int_equal(hs_extract(c, &pixels, &mask, &wanted), HS_OK);
   assert_true(wanted.count < expected.count);
@@ -279,10 +257,6 @@ TEST(test_masks) {
     assert_int_equal(hs_wait(c, &found), HS_ERR_ARGUMENT);
     assert_non_null(strstr(hs_last_error(c), "mask is 149 x 110"));
   }
-  hs_image_free(&mask);
-  hs_features_free(&wanted);
-  hs_features_free(&found);
-  hs_destroy(c);
 }
 
 static void check_refused(hs_context *c, hs_source source, hs_status status, const char *said) {
@@ -302,8 +276,8 @@ TEST(test_masks_of_a_batch) {
   const hs_load_options load = {.struct_size = sizeof load, .max_image_size = SIDE / 2};
   const hs_batch_options options = {
       .struct_size = sizeof options, .devices = devices, .device_count = 1, .load = &load};
-  hs_context *c = extraction_context(&o);
-  hs_features single = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features single = {0};
   hs_batch *batch;
   const hs_batch_result *result;
   for (int i = 0; i < SIDE * SIDE; i++) right[i] = i % SIDE >= SIDE / 2;
@@ -320,14 +294,11 @@ TEST(test_masks_of_a_batch) {
   assert_int_equal(result->status, HS_OK);
   extraction_check_equal(&single, result->features, "masked in a batch");
   hs_batch_destroy(batch);
-  hs_features_free(&single);
-  hs_destroy(c);
 }
 
 TEST(test_wrong_use) {
   need_file();
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   hs_features found = {0};
   row_giver giver = giver_of(&pixels);
   const hs_source good = hs_source_file(path), rows = rows_of(&giver);
@@ -371,7 +342,6 @@ TEST(test_wrong_use) {
   assert_null(loaded.image.memory);
   assert_int_equal(giver.reads, 0);
   assert_int_equal(hs_count_in_flight(c), 0);
-  hs_destroy(c);
 }
 
 /* Memory of a prefetch comes from load's allocator and is returned to it; a view allocates nothing; a failure is

@@ -6,8 +6,6 @@
 
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 #include "tests/support/fake_device/fake_device.h"
 
 #define MIB ((size_t)1 << 20)
@@ -24,24 +22,11 @@ BEFORE_TESTS() {
   assert_true(expected.count > 20 && other_expected.count > 20);
 }
 
-AFTER_TESTS() {
-  hs_features_free(&expected);
-  hs_features_free(&other_expected);
-  hs_image_free(&scene);
-  hs_image_free(&other);
-}
-
 static hs_options options_on(hs_device device, int32_t index) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.device = device;
   o.device_index = index;
   return o;
-}
-
-static hs_statistics statistics_of(const hs_context *c) {
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  return s;
 }
 
 /* ------------------------------------------------------------------ results */
@@ -52,7 +37,7 @@ TEST(test_resident_results) {
   hs_context *c = extraction_context(&o);
   for (int i = 0; i < 3; i++) {
     hs_cuda_features on_gpu = {0};
-    hs_features copy = {0};
+    scoped_features copy = {0};
     const hs_image *image = i == 1 ? &other : &scene;
     assert_int_equal(hs_cuda_extract_resident(c, image, NULL, NULL, &on_gpu), HS_OK);
     hs_features view = {.count = on_gpu.count,
@@ -64,7 +49,6 @@ TEST(test_resident_results) {
     extraction_check_equal(i == 1 ? &other_expected : &expected, &view, "resident");
     assert_int_equal(hs_cuda_extract(c, image, NULL, NULL, &copy), HS_OK);
     extraction_check_equal(i == 1 ? &other_expected : &expected, &copy, "from the device");
-    hs_features_free(&copy);
   }
   assert_true(!fake.gpus[0].entered && fake.gpus[1].launches > 0);
   hs_destroy(c);
@@ -105,13 +89,12 @@ TEST(test_sizes_of_a_lane) {
     window.stride_bytes = (size_t)scene.width;
     window.width -= i < 8 ? i : 7;
     hs_options plain = extraction_options(HS_PROFILE_LOWE);
-    hs_features alone = extraction_once(&plain, &window);
+    scoped_features alone = extraction_once(&plain, &window);
     assert_int_equal(hs_submit(c, &window, NULL), HS_OK);
     assert_int_equal(hs_wait(c, &f), HS_OK); /* copied: the worker's next results use the same memory */
     extraction_check_equal(&alone, &f, "of a size met first");
     if (i == 0) alive = fake.alive;
     assert_int_equal(fake.alive, alive);
-    hs_features_free(&alone);
   }
   hs_features_free(&f);
   hs_destroy(c);
@@ -126,13 +109,11 @@ TEST(test_every_profile) {
       if (kind == 1) o.max_features = 30;
       if (kind == 1) o.grid_columns = o.grid_rows = 3;
       if (kind == 2) o.max_features = 25;
-      hs_features on_cpu = extraction_once(&o, &scene);
+      scoped_features on_cpu = extraction_once(&o, &scene);
       o.device = kind == 2 ? HS_DEVICE_HYBRID : HS_DEVICE_CUDA;
       o.split = kind == 2 ? 2 : 0;
-      hs_features on_gpu = extraction_once(&o, &scene);
+      scoped_features on_gpu = extraction_once(&o, &scene);
       extraction_check_equal(&on_cpu, &on_gpu, "profile");
-      hs_features_free(&on_cpu);
-      hs_features_free(&on_gpu);
     }
   assert_int_equal(fake.alive, 0);
 }
@@ -140,16 +121,13 @@ TEST(test_every_profile) {
 /* A picture large enough to be uploaded in bands. */
 TEST(test_bands) {
   fake_reset(1);
-  hs_image large = extraction_scene(1300, 800, 3, NULL);
+  scoped_image large = extraction_scene(1300, 800, 3, NULL);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_features = 500;
-  hs_features on_cpu = extraction_once(&o, &large);
+  scoped_features on_cpu = extraction_once(&o, &large);
   o.device = HS_DEVICE_CUDA;
-  hs_features on_gpu = extraction_once(&o, &large);
+  scoped_features on_gpu = extraction_once(&o, &large);
   extraction_check_equal(&on_cpu, &on_gpu, "in bands");
-  hs_features_free(&on_cpu);
-  hs_features_free(&on_gpu);
-  hs_image_free(&large);
 }
 
 /* The search writes no word between two octaves' masks; words left there by frames of other sizes must not become
@@ -164,9 +142,8 @@ TEST(test_candidates_after_other_sizes) {
   hs_context *on_cpu = extraction_context(&o);
   for (int i = 0; i < SIZES; i++) {
     images[i] = extraction_scene(sizes[i][0], sizes[i][1], 20, NULL);
-    hs_features f = extraction_run(on_cpu, &images[i]);
+    scoped_features f = extraction_run(on_cpu, &images[i]);
     candidates[i] = statistics_of(on_cpu).candidates;
-    hs_features_free(&f);
   }
   hs_destroy(on_cpu);
   o.device = HS_DEVICE_CUDA;
@@ -295,8 +272,8 @@ TEST(test_lost) {
  * image. */
 static hs_status extract_two(const hs_allocator *allocator) {
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
-  hs_context *c = NULL;
-  hs_features f = {0};
+  scoped_context *c = NULL;
+  scoped_features f = {0};
   o.allocator = allocator;
   hs_status st = hs_create(&c, &o);
   if (st == HS_OK) st = hs_extract(c, &scene, NULL, &f);
@@ -307,8 +284,6 @@ static hs_status extract_two(const hs_allocator *allocator) {
     assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
     extraction_check_equal(&expected, &f, "after a failed call");
   }
-  hs_features_free(&f);
-  hs_destroy(c);
   return st;
 }
 

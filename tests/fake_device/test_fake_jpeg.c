@@ -8,8 +8,6 @@
 
 #include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 #include "tests/support/exif_maker.h"
-#include "tests/support/extraction.h"
-#include "tests/support/image_maker.h"
 #include "tests/support/fake_device/fake_device.h"
 
 enum { WIDTH = 150, HEIGHT = 110, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112 };
@@ -28,7 +26,7 @@ static hs_source load(const image_file *file, int keep_encoded) {
 static image_file make_file(uint32_t orientation) {
   const exif_field field = {IN_FIRST, TAG_ORIENTATION, FIELD_SHORT, 1, {orientation}};
   uint8_t app1[EXIF_MAKER_BYTES];
-  hs_image scene = extraction_scene(WIDTH, HEIGHT, 7, NULL);
+  scoped_image scene = extraction_scene(WIDTH, HEIGHT, 7, NULL);
   const jpeg_spec spec = {.space = JPEG_GRAY,
                           .quality = 90,
                           .luma_sampling = 1,
@@ -37,7 +35,6 @@ static image_file make_file(uint32_t orientation) {
                           .app1 = orientation > 0 ? app1 : NULL,
                           .app1_size = exif_maker_make('I', &field, 1, app1)};
   const image_file file = jpeg_spec_make(&spec, scene.data);
-  hs_image_free(&scene);
   return file;
 }
 
@@ -45,10 +42,9 @@ BEFORE_TESTS() {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   for (uint32_t i = 0; i <= ORIENTATIONS; i++) {
     files[i] = make_file(i);
-    hs_source pixels = load(&files[i], 0);
+    scoped_source pixels = load(&files[i], 0);
     expected[i] = extraction_once(&o, &pixels.image);
     assert_true(expected[i].count > 20);
-    hs_source_free(&pixels);
   }
 }
 
@@ -125,21 +121,18 @@ TEST(test_no_room) {
 
 /* Features of a stored file by the calls that take a source. */
 static void check_calls(hs_context *c, int orientation) {
-  hs_source kept = load(&files[orientation], 1);
+  scoped_source kept = load(&files[orientation], 1);
   const hs_features *want = &expected[orientation];
-  hs_features found = {0};
+  scoped_features found = {0};
   assert_int_equal(kept.kind, HS_SOURCE_JPEG);
   assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
   extraction_check_equal(want, &found, "hs_extract_source");
   assert_int_equal(found.origin.exif_orientation, orientation > 1 ? orientation : 0);
-  hs_image mask = extraction_scene(kept.image.width, kept.image.height, 1, NULL);
+  scoped_image mask = extraction_scene(kept.image.width, kept.image.height, 1, NULL);
   memset((void *)(uintptr_t)mask.data, 1, (size_t)mask.width * (size_t)mask.height);
   kept.mask = &mask;
   assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
   extraction_check_equal(want, &found, "with a mask");
-  hs_image_free(&mask);
-  hs_features_free(&found);
-  hs_source_free(&kept);
 }
 
 TEST(test_orientations) {
@@ -204,11 +197,10 @@ static void sizes_make(sizes *s) {
         .width = 60 + 5 * i, .height = 70, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
     assert_int_equal(synthetic_jpeg_write(&made, &s->bytes[i], &s->size[i]), HS_OK);
     const image_file file = {s->bytes[i], s->size[i]};
-    hs_source pixels = load(&file, 0);
+    scoped_source pixels = load(&file, 0);
     s->kept[i] = load(&file, 1);
     assert_int_equal(s->kept[i].kind, HS_SOURCE_JPEG);
     s->wanted[i] = extraction_once(&o, &pixels.image);
-    hs_source_free(&pixels);
   }
 }
 
@@ -222,7 +214,7 @@ static void sizes_free(sizes *s) {
 
 /* All of them several times, as encoded sources, or as files. */
 static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as_files) {
-  hs_features found = {0};
+  scoped_features found = {0};
   for (int done = 0, submitted = 0; done < MANY; done++) {
     for (; submitted < MANY; submitted++) {
       const int i = submitted % SIZES;
@@ -234,7 +226,6 @@ static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as
     assert_int_equal(hs_wait(c, &found), HS_OK);
     extraction_check_equal(&s->wanted[done % SIZES], &found, "of many sizes");
   }
-  hs_features_free(&found);
 }
 
 /* Many alternating sizes, also within a memory limit, part of which decoding uses. */
@@ -271,7 +262,7 @@ TEST(test_many_sizes) {
 /* Files in every orientation: on the device if options or load request it, by libjpeg with a mask or a reduced size. */
 TEST(test_files) {
   hs_load_options load = {.struct_size = sizeof load};
-  hs_features found = {0};
+  scoped_features found = {0};
   for (int way = 0; way < 4; way++) {
     fake_reset(1);
     fake.jpeg = FAKE_JPEG_RIGHT;
@@ -307,7 +298,6 @@ TEST(test_files) {
     hs_destroy(c);
     assert_int_equal(fake.alive, 0);
   }
-  hs_features_free(&found);
 }
 
 /* The device begins to refuse, and some files are unreadable. */
@@ -333,8 +323,8 @@ TEST(test_files_refused) {
 /* Data from a pipe cannot be read again to explain its fault. */
 TEST(test_pipe) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_features found = {0};
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+  scoped_features found = {0};
   for (int whole = 0; whole < 2; whole++) {
     const size_t bytes = whole ? files[6].size : files[6].size / 2;
     char path[32];
@@ -350,8 +340,6 @@ TEST(test_pipe) {
       assert_non_null(strstr(hs_last_error(c), "damaged JPEG"));
     close(ends[0]);
   }
-  hs_features_free(&found);
-  hs_destroy(c);
 }
 
 /* A picture too small for any octave is nevertheless reported as damaged. */
@@ -387,13 +375,12 @@ TEST(test_long_file) {
   const uint64_t checked = fake.decoded;
   for (int longer = 0; longer < 2; longer++) {
     const size_t size = files[6].size + (longer ? BEYOND_THE_LIMIT : 1000);
-    uint8_t *bytes = calloc(1, size);
+    SCOPED_MEMORY uint8_t *bytes = calloc(1, size);
     assert_non_null(bytes);
     memcpy(bytes, files[6].bytes, files[6].size);
     assert_int_equal(hs_extract_encoded(c, bytes, size, &load, NULL, &found), HS_OK);
     extraction_check_equal(&expected[6], &found, "with bytes behind it");
     assert_int_equal(fake.decoded, checked + 1); /* the shorter one */
-    free(bytes);
   }
   hs_features_free(&found);
   hs_destroy(c);
@@ -454,7 +441,7 @@ TEST(test_other_sides) {
 
 /* Any call of the device fails, for lack of memory or permanently: an error or the right features, and no leak. */
 TEST(test_failures) {
-  hs_source kept = load(&files[6], 1);
+  scoped_source kept = load(&files[6], 1);
   bool reached = true;
   for (uint64_t at = 1; reached; at += 7) {
     for (int lost = 0; lost < 2; lost++) {
@@ -476,7 +463,6 @@ TEST(test_failures) {
       assert_int_equal(fake.alive, 0);
     }
   }
-  hs_source_free(&kept);
 }
 
 /* Progress begins once, also if the device refuses a JPEG that libjpeg then decodes. */

@@ -1,7 +1,6 @@
 /* Launch lists on a fake GPU whose conversion to graphs fails. */
 #include "tests/support/test.h"
 
-#include "tests/support/extraction.h"
 #include "tests/support/fake_device/fake_device.h"
 
 /* Widths of one picture; the second comes again, after its frame failed and after it succeeded. */
@@ -26,11 +25,6 @@ BEFORE_TESTS() {
     expected[i] = extraction_once(&o, &part);
   }
   assert_true(expected[0].count > 20);
-}
-
-AFTER_TESTS() {
-  for (int i = 0; i < FRAMES; i++) hs_features_free(&expected[i]);
-  hs_image_free(&scene);
 }
 
 /* One frame after another on one worker; graph number `at` from a list fails. Returns the number of failed frames. */

@@ -11,8 +11,6 @@
 #include "pipeline/device/cuda_result_pool.h"
 #include "pipeline/frame/in_flight.h"
 #include "pipeline/include/hartsift_cuda.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 #include "tests/support/fake_device/fake_device.h"
 
 /* A result large enough to borrow, and one that is copied. */
@@ -28,15 +26,6 @@ BEFORE_TESTS() {
   other_expected = extraction_once(&o, &other);
   small_expected = extraction_once(&o, &small);
   assert_true(expected.count > 900 && other_expected.count > 900 && small_expected.count < 800);
-}
-
-AFTER_TESTS() {
-  hs_features_free(&expected);
-  hs_features_free(&other_expected);
-  hs_features_free(&small_expected);
-  hs_image_free(&large);
-  hs_image_free(&other);
-  hs_image_free(&small);
 }
 
 static hs_context *fake_context(int32_t in_flight) {
@@ -152,7 +141,7 @@ TEST(test_in_flight) {
 
 /* Images in flight, each done or out of memory; returns the number done. */
 static int run_in_flight(hs_context *c, int images) {
-  hs_features f = {0};
+  scoped_features f = {0};
   int submitted = 0, done = 0;
   for (int i = 0; i < images; i++) submitted += hs_submit(c, &small, NULL) == HS_OK;
   for (int i = 0; i < submitted; i++) {
@@ -163,7 +152,6 @@ static int run_in_flight(hs_context *c, int images) {
     if (st == HS_OK) extraction_check_equal(&small_expected, &f, "next to workers that failed");
     done += st == HS_OK;
   }
-  hs_features_free(&f);
   return done;
 }
 
@@ -242,18 +230,16 @@ TEST(test_callers_allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_CUDA;
   o.allocator = &allocator;
-  hs_features f = extraction_once(&o, &large);
+  scoped_features f = extraction_once(&o, &large);
   assert_ptr_equal(f.allocator, &allocator);
   extraction_check_equal(&expected, &f, "in the caller's memory");
   assert_int_equal(fake.alive, 0);
-  hs_features_free(&f);
 }
 
 /* Lists that hold borrowed memory, filled by calls that do not lend. */
 TEST(test_lent_lists_filled_by_others) {
   hs_context *c = fake_context(0);
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *cpu = extraction_context(&o);
+  hs_context *cpu = extraction_context_of(HS_PROFILE_LOWE);
   hs_features f = {0};
   for (int i = 0; i < 3; i++) {
     assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
@@ -275,7 +261,7 @@ TEST(test_lent_list_gets_frames) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.affine = 1;
   hs_features f = {0}, alone = extraction_once(&o, &small);
-  hs_context *cpu = extraction_context(&o);
+  scoped_context *cpu = extraction_context(&o);
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
   assert_non_null(f.allocator);
   hs_destroy(c);
@@ -286,7 +272,6 @@ TEST(test_lent_list_gets_frames) {
   hs_features_free(&f);
   assert_int_equal(fake.alive, 0);
   hs_features_free(&alone);
-  hs_destroy(cpu);
 }
 
 /* A forked child reads memory that its parent borrowed, and does not change the parent's pool. */

@@ -4,8 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 #include "tests/support/fake_device/fake_device.h"
 #include "tests/support/rows_check.h"
 
@@ -28,23 +26,12 @@ BEFORE_TESTS() {
   assert_true(expected.count > 100);
 }
 
-AFTER_TESTS() {
-  hs_features_free(&expected);
-  hs_image_free(&scene);
-}
-
 /* Device memory of a frame: untiled, and in the smallest tiles. */
 static uint64_t device_bytes(hs_options o, uint64_t most) {
   uint64_t host, device;
   o.max_memory_bytes = most;
   assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);
   return most == 1 && host > device ? host : device;
-}
-
-static hs_statistics statistics_of(const hs_context *c) {
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  return s;
 }
 
 /* No limit was set, but the device cannot hold the whole frame. */
@@ -74,8 +61,8 @@ TEST(test_memory_that_others_hold) {
 /* Two frames in tiles, and one more after a failure that leaves the context usable. */
 static hs_status extract_two(uint64_t most, const hs_allocator *allocator) {
   hs_options o = options_on(HS_DEVICE_CUDA);
-  hs_context *c = NULL;
-  hs_features f = {0};
+  scoped_context *c = NULL;
+  scoped_features f = {0};
   o.allocator = allocator;
   o.max_memory_bytes = most;
   hs_status st = hs_create(&c, &o);
@@ -88,8 +75,6 @@ static hs_status extract_two(uint64_t most, const hs_allocator *allocator) {
     assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
     extraction_check_equal(&expected, &f, "after a failed call");
   }
-  hs_features_free(&f);
-  hs_destroy(c);
   return st;
 }
 
@@ -146,7 +131,7 @@ TEST(test_equalised_allocations_fail) {
   size_t fallen = 0;
   bool failed = true;
   o.equalize = 1;
-  hs_features equalised = extraction_once(&o, &scene);
+  scoped_features equalised = extraction_once(&o, &scene);
   o.device = HS_DEVICE_AUTO;
   for (size_t ahead = 1; failed; ahead++) {
     counted_allocator counter = {0};
@@ -169,14 +154,13 @@ TEST(test_equalised_allocations_fail) {
     assert_true(ahead < 100);
   }
   assert_true(fallen >= 2);
-  hs_features_free(&equalised);
 }
 
 /* A file decoded while a device extracts its tiles, within a limit: each allocation fails once. With HS_DEVICE_AUTO the
  * picture is then decoded first, for which memory is available again. */
 TEST(test_allocations_of_a_file_fail) {
   const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 611, 487, NULL, 0};
-  image_file file = rows_jpeg_of_scene(&spec);
+  scoped_file file = rows_jpeg_of_scene(&spec);
   if (!file.bytes) skip();
   for (int device = 0; device < 2; device++) {
     hs_options o = options_on(device ? HS_DEVICE_AUTO : HS_DEVICE_CUDA);
@@ -184,7 +168,7 @@ TEST(test_allocations_of_a_file_fail) {
     bool failed = true;
     fake_reset(1);
     o.max_memory_bytes = rows_cap(o, spec.width, spec.height);
-    hs_features whole = {0};
+    scoped_features whole = {0};
     hs_context *c = extraction_context(&o);
     assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &whole), HS_OK);
     assert_true(whole.count > 100);
@@ -209,7 +193,5 @@ TEST(test_allocations_of_a_file_fail) {
       assert_true(ahead < 60);
     }
     assert_true((failures > 0) == (o.device == HS_DEVICE_CUDA));
-    hs_features_free(&whole);
   }
-  image_file_free(&file);
 }

@@ -18,9 +18,6 @@
 #include "pipeline/include/hartsift_primitives.h"
 #include "pipeline/include/hartsift_retrieval.h"
 #include "tests/faults/failing_memory.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-#include "tests/support/scratch_folder.h"
 
 enum { WIDTH = 90, HEIGHT = 70, ALL_UP_TO = 12, STEPS = 10 };
 
@@ -45,8 +42,8 @@ static uint64_t digest_of(const hs_features *f) {
 }
 
 static hs_status extract_all_ways(uint64_t *result) {
-  hs_context *c = NULL;
-  hs_features f = {0}, g = {0}, h = {0};
+  scoped_context *c = NULL;
+  scoped_features f = {0}, g = {0}, h = {0};
   const hs_features *view;
   hs_status st = begin(&c, 2);
   if (st == HS_OK) st = hs_extract(c, &scenes[0], NULL, &f);
@@ -54,16 +51,12 @@ static hs_status extract_all_ways(uint64_t *result) {
   if (st == HS_OK) st = hs_detect(c, &scenes[1], NULL, &g);
   if (st == HS_OK) st = hs_describe(c, &scenes[0], f.keypoints, f.count, &h, NULL);
   if (st == HS_OK) *result = digest_of(&f) ^ (digest_of(&h) << 1) ^ g.count;
-  hs_destroy(c);
-  hs_features_free(&f);
-  hs_features_free(&g);
-  hs_features_free(&h);
   return st;
 }
 
 static hs_status keep_in_flight(uint64_t *result) {
-  hs_context *c = NULL;
-  hs_features f = {0};
+  scoped_context *c = NULL;
+  scoped_features f = {0};
   hs_status st = begin(&c, 2);
   for (int i = 0; i < 3 && st == HS_OK; i++) st = hs_submit(c, &scenes[i % 2], NULL);
   while (c && hs_count_in_flight(c) > 0) {
@@ -71,32 +64,26 @@ static hs_status keep_in_flight(uint64_t *result) {
     if (st == HS_OK) st = one;
     *result = *result * 31 + digest_of(&f);
   }
-  hs_destroy(c);
-  hs_features_free(&f);
   return st;
 }
 
 static hs_status load_picture(uint64_t *result) {
-  hs_image image = {0};
+  scoped_image image = {0};
   const hs_status st = hs_load_image(picture_path, NULL, &image);
   if (st == HS_OK) *result = (uint64_t)image.width * (uint64_t)image.height;
-  hs_image_free(&image);
   return st;
 }
 
 /* A file decoded before its frame, in one call and in flight. */
 static hs_status extract_file(uint64_t *result) {
-  hs_context *c = NULL;
-  hs_features f = {0}, g = {0};
+  scoped_context *c = NULL;
+  scoped_features f = {0}, g = {0};
   const hs_source source = hs_source_file(picture_path);
   hs_status st = begin(&c, 1);
   if (st == HS_OK) st = hs_extract_source(c, &source, &f);
   if (st == HS_OK) st = hs_submit_source(c, &source);
   if (st == HS_OK) st = hs_wait(c, &g);
   if (st == HS_OK) *result = digest_of(&f) * 31 + digest_of(&g);
-  hs_destroy(c);
-  hs_features_free(&f);
-  hs_features_free(&g);
   return st;
 }
 
@@ -142,26 +129,24 @@ static hs_status run_batch(uint64_t *result) {
 }
 
 static hs_status render(uint64_t *result) {
-  hs_image image = {0};
+  scoped_image image = {0};
   const hs_status st = hs_render_scene(WIDTH, HEIGHT, 7, NULL, NULL, &image);
   *result = (uint64_t)image.width;
-  hs_image_free(&image);
   return st;
 }
 
 static hs_status save_and_load(uint64_t *result) {
-  hs_features f = {0};
+  scoped_features f = {0};
   hs_status st = hs_save_features(file_path, &features[0], NULL);
   if (st == HS_OK) st = hs_load_features(file_path, &f, NULL);
   *result = f.count;
-  hs_features_free(&f);
   return st;
 }
 
 static hs_status match_all_ways(uint64_t *result) {
-  hs_context *c = NULL;
-  hs_matches m = {0};
-  hs_neighbour_lists lists = {0};
+  scoped_context *c = NULL;
+  scoped_matches m = {0};
+  scoped_lists lists = {0};
   static hs_nearest nearest[4096];
   static hs_neighbour neighbours[3 * 4096];
   hs_status st = begin(&c, 2);
@@ -170,9 +155,6 @@ static hs_status match_all_ways(uint64_t *result) {
   if (st == HS_OK) st = hs_find_k_nearest(c, &features[0], &features[1], NULL, 3, neighbours);
   if (st == HS_OK) st = hs_find_within(c, &features[0], &features[1], NULL, 250.0, &lists);
   if (st == HS_OK) *result = m.count * 31 + lists.starts[features[0].count];
-  hs_neighbour_lists_free(&lists);
-  hs_matches_free(&m);
-  hs_destroy(c);
   return st;
 }
 
@@ -199,7 +181,7 @@ static hs_status match_pairs(uint64_t *result) {
   hs_verify_options v;
   (void)hs_verify_options_init(&v, HS_FUNDAMENTAL);
   const hs_pairs_options o = {.struct_size = sizeof o, .verify = &v, .guided = 1, .find_plane = 1};
-  hs_context *c = NULL;
+  scoped_context *c = NULL;
   hs_pairs *run = NULL;
   const hs_pair_result *found = NULL;
   hs_status st = begin(&c, 1);
@@ -208,7 +190,6 @@ static hs_status match_pairs(uint64_t *result) {
   if (st == HS_OK && found) st = found->status;
   if (st == HS_OK && found) *result = found->match_count;
   hs_pairs_end(run);
-  hs_destroy(c);
   return st;
 }
 
@@ -239,7 +220,7 @@ static hs_status choose_pairs(uint64_t *result) {
 
 static hs_status fill_database(uint64_t *result) {
   hs_colmap_database *d = NULL;
-  hs_features f = {0};
+  scoped_features f = {0};
   uint32_t id[2];
   unlink(file_path);
   hs_status st = hs_colmap_open(&d, file_path, NULL);
@@ -254,7 +235,6 @@ static hs_status fill_database(uint64_t *result) {
   if (st == HS_OK) st = hs_colmap_read_features(d, id[0], &f);
   *result = f.count;
   hs_colmap_close(d);
-  hs_features_free(&f);
   return st;
 }
 
@@ -269,7 +249,7 @@ static hs_status compute_primitives(uint64_t *result) {
   uint64_t counts[256];
   double sum = 0.0;
   size_t count;
-  hs_context *c = NULL;
+  scoped_context *c = NULL;
   hs_status st = begin(&c, 2);
   if (st == HS_OK) st = hs_reduce_sum(c, &a, &sum);
   if (st == HS_OK) st = hs_tile_stats(c, &a, &tiling, tiles, 64, &count);
@@ -277,7 +257,6 @@ static hs_status compute_primitives(uint64_t *result) {
   if (st == HS_OK) st = hs_equalize(c, &a, out, WIDTH);
   if (st == HS_OK) st = hs_convolve1d(c, &row, taps, 3, HS_ENDS_ZERO, convolved, 0);
   *result = (uint64_t)sum;
-  hs_destroy(c);
   return st;
 }
 

@@ -13,11 +13,8 @@
  * Positions avoid exact halves of a sample of any octave, where two samples are bit-identical and neither is a strict
  * extremum. Tests of position and scale use upright features, because the histogram of a symmetric blob has no peak.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 typedef struct blob {
   double x, y, t, height; /* height < 0: dark */
@@ -76,10 +73,10 @@ static void check_blob(hs_profile profile, const blob *b, worst_case *worst) {
   hs_options o = extraction_options(profile);
   o.contrast = 0.01f;
   o.upright = 1;
-  hs_image image = extraction_blank(96, 88);
+  scoped_image image = extraction_blank(96, 88);
   add_level(&image, 0.5f);
   add_blob(&image, b);
-  hs_features f = extraction_once(&o, &image);
+  scoped_features f = extraction_once(&o, &image);
   const double sigma = scale_of(profile, b->t, 3, true);
   const hs_keypoint *k = nearest(&f, b, sigma);
   const double place = fmax(fabs((double)k->x - drift(profile) - b->x), fabs((double)k->y - drift(profile) - b->y));
@@ -90,8 +87,6 @@ static void check_blob(hs_profile profile, const blob *b, worst_case *worst) {
              b->t, (double)k->x, (double)k->y, (double)k->sigma, sigma);
   worst->place = fmax(worst->place, place);
   worst->scale = fmax(worst->scale, scale);
-  hs_features_free(&f);
-  hs_image_free(&image);
 }
 
 static void check_profile(hs_profile profile) {
@@ -122,9 +117,9 @@ TEST(test_first_octaves) {
     o.upright = 1;
     const double t = 4.0 * (1 << first);
     const blob b = {80.4, 75.8, t, 0.5};
-    hs_image image = extraction_blank(160, 150);
+    scoped_image image = extraction_blank(160, 150);
     add_blob(&image, &b);
-    hs_features f = extraction_once(&o, &image);
+    scoped_features f = extraction_once(&o, &image);
     const double sigma = scale_of(HS_PROFILE_LOWE, t, 3, false);
     const hs_keypoint *k = nearest(&f, &b, sigma);
     const double room = place_room(HS_PROFILE_LOWE, k);
@@ -132,8 +127,6 @@ TEST(test_first_octaves) {
           fabs((double)k->sigma / sigma - 1.0) < 0.02))
       fail_msg("first octave %d: (%g, %g) sigma %g, expected %g", first, (double)k->x, (double)k->y, (double)k->sigma,
                sigma);
-    hs_features_free(&f);
-    hs_image_free(&image);
   }
 }
 
@@ -145,17 +138,15 @@ TEST(test_scales) {
     o.contrast = 0.01f;
     o.upright = 1;
     const blob b = {45.2, 41.7, 3.7, 0.5};
-    hs_image image = extraction_blank(96, 88);
+    scoped_image image = extraction_blank(96, 88);
     add_blob(&image, &b);
-    hs_features f = extraction_once(&o, &image);
+    scoped_features f = extraction_once(&o, &image);
     const double sigma = scale_of(HS_PROFILE_LOWE, b.t, scales, true);
     const hs_keypoint *k = nearest(&f, &b, sigma);
     const double error = fmax(fabs((double)k->x - b.x), fabs((double)k->y - b.y));
     if (!(error < 0.03)) fail_msg("S = %d: found %g px away", scales, error);
     if (!(fabs((double)k->sigma / sigma - 1.0) < 0.02))
       fail_msg("S = %d: sigma %g, expected %g", scales, (double)k->sigma, sigma);
-    hs_features_free(&f);
-    hs_image_free(&image);
   }
 }
 
@@ -163,19 +154,17 @@ TEST(test_scales) {
 TEST(test_count) {
   const blob blobs[] = {{30.3, 28.6, 2.5, 0.4}, {92.8, 31.1, 3.0, -0.4}, {60.2, 90.7, 4.0, 0.4}};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_blank(128, 120);
+  scoped_image image = extraction_blank(128, 120);
   add_level(&image, 0.5f);
   for (int i = 0; i < 3; i++) add_blob(&image, &blobs[i]);
   o.upright = 1; /* one feature a keypoint */
-  hs_features f = extraction_once(&o, &image);
+  scoped_features f = extraction_once(&o, &image);
   assert_int_equal(f.count, 3);
   for (int i = 0; i < 3; i++) {
     const hs_keypoint *k = nearest(&f, &blobs[i], scale_of(HS_PROFILE_LOWE, blobs[i].t, 3, true));
     assert_true(hypot((double)k->x - blobs[i].x, (double)k->y - blobs[i].y) < 0.1);
     assert_true(k->orientation == 0.0f);
   }
-  hs_features_free(&f);
-  hs_image_free(&image);
 }
 
 /* The response is |D| at the extremum: for a blob of height h that is h (t^2 - b^2) (1/v1 - 1/v2), v = t^2 - b^2 +
@@ -184,16 +173,14 @@ TEST(test_response) {
   const blob b = {45.1, 41.1, 3.3, 0.5};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.upright = 1;
-  hs_image image = extraction_blank(96, 88);
+  scoped_image image = extraction_blank(96, 88);
   add_blob(&image, &b);
-  hs_features f = extraction_once(&o, &image);
+  scoped_features f = extraction_once(&o, &image);
   const double v = b.t * b.t - 0.25, sigma2 = v / cbrt(2.0), k2 = pow(2.0, 2.0 / 3.0);
   const double expected = b.height * b.t * b.t * (1.0 / (v + sigma2) - 1.0 / (v + k2 * sigma2));
   const hs_keypoint *k = nearest(&f, &b, sqrt(sigma2));
   if (!(fabs((double)k->response / expected - 1.0) < 0.02))
     fail_msg("response %g, expected %g", (double)k->response, expected);
-  hs_features_free(&f);
-  hs_image_free(&image);
 }
 
 /* ------------------------------------------------------------------ orientation */
@@ -206,7 +193,7 @@ static void check_angle(hs_profile profile, double degrees, double tolerance_deg
   hs_options o = extraction_options(profile);
   o.contrast = 0.005f;
   o.max_orientations = 1;
-  hs_image image = extraction_blank(101, 97);
+  scoped_image image = extraction_blank(101, 97);
   float *v = extraction_floats(&image);
   for (int32_t y = 0; y < image.height; y++)
     for (int32_t x = 0; x < image.width; x++)
@@ -214,13 +201,11 @@ static void check_angle(hs_profile profile, double degrees, double tolerance_deg
   image.range_low = -3.0f; /* range for the ramp */
   image.range_high = 4.0f;
   add_blob(&image, &b);
-  hs_features f = extraction_once(&o, &image);
+  scoped_features f = extraction_once(&o, &image);
   const hs_keypoint *k = nearest(&f, &b, scale_of(profile, b.t, 3, true));
   const double error = extraction_angle_between((double)k->orientation, a) * 180.0 / 3.14159265358979323846;
   if (!(error < tolerance_degrees))
     fail_msg("profile %d: %g degrees, expected %g", (int)profile, (double)k->orientation * 57.29577951, degrees);
-  hs_features_free(&f);
-  hs_image_free(&image);
 }
 
 TEST(test_orientation) {

@@ -2,11 +2,8 @@
  * Corners are features; edges and flat or regular pictures are not. A gradient of known direction falls into the right
  * cells and bins of the descriptor.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 #define PI 3.14159265358979323846
 
@@ -35,10 +32,10 @@ static bool slanted_half(double x, double y) { return x * 0.8 + y * 0.6 > 80.0; 
 /* A bar's end is a feature on its axis; the bar itself, an edge at every scale, is none. (The corner of an infinite
  * quadrant looks the same at every scale, so it has no extremum over scale.) */
 TEST(test_bar_end) {
-  hs_image image = picture_of(bar, 160, 104);
+  scoped_image image = picture_of(bar, 160, 104);
   for (int profile = 0; profile < HS_PROFILE_VLFEAT; profile++) {
     const hs_options o = extraction_options((hs_profile)profile);
-    hs_features f = extraction_once(&o, &image);
+    scoped_features f = extraction_once(&o, &image);
     size_t at_end = 0;
     for (size_t i = 0; i < f.count; i++) {
       const hs_keypoint *k = &f.keypoints[i];
@@ -49,9 +46,7 @@ TEST(test_bar_end) {
                  (double)k->sigma);
     }
     if (at_end == 0) fail_msg("profile %d: no feature at the bar's end (%zu in all)", profile, f.count);
-    hs_features_free(&f);
   }
-  hs_image_free(&image);
 }
 
 /* Along an edge D has no extremum, or one that the curvature ratio rejects. Only the picture's border, where the edge
@@ -59,10 +54,10 @@ TEST(test_bar_end) {
 TEST(test_edges) {
   const region_test edges[] = {right_half, slanted_half};
   for (size_t e = 0; e < 2; e++) {
-    hs_image image = picture_of(edges[e], 120, 104);
+    scoped_image image = picture_of(edges[e], 120, 104);
     for (int profile = 0; profile < HS_PROFILE_VLFEAT; profile++) {
       const hs_options o = extraction_options((hs_profile)profile);
-      hs_features f = extraction_once(&o, &image);
+      scoped_features f = extraction_once(&o, &image);
       for (size_t i = 0; i < f.count; i++) {
         const hs_keypoint *k = &f.keypoints[i];
         const double room = 4.0 * (double)k->sigma;
@@ -70,9 +65,7 @@ TEST(test_edges) {
           fail_msg("profile %d: a feature on the edge at (%g, %g) sigma %g", profile, (double)k->x, (double)k->y,
                    (double)k->sigma);
       }
-      hs_features_free(&f);
     }
-    hs_image_free(&image);
   }
 }
 
@@ -81,23 +74,21 @@ TEST(test_constant) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (size_t l = 0; l < 3; l++) {
       const hs_options o = extraction_options((hs_profile)profile);
-      hs_image image = extraction_blank(64, 50);
+      scoped_image image = extraction_blank(64, 50);
       for (size_t i = 0; i < 64 * 50; i++) extraction_floats(&image)[i] = levels[l];
-      hs_features f = extraction_once(&o, &image);
+      scoped_features f = extraction_once(&o, &image);
       if (f.count != 0) fail_msg("profile %d: %zu features of a constant picture", profile, f.count);
-      hs_features_free(&f);
-      hs_image_free(&image);
     }
 }
 
 /* Squares of 9 pixels, so that their centres are samples: extrema there and nowhere else. */
 TEST(test_checkerboard) {
-  hs_image image = extraction_blank(99, 99);
+  scoped_image image = extraction_blank(99, 99);
   for (int32_t y = 0; y < 99; y++)
     for (int32_t x = 0; x < 99; x++) extraction_floats(&image)[y * 99 + x] = ((x / 9) ^ (y / 9)) & 1 ? 0.8f : 0.2f;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.upright = 1;
-  hs_features f = extraction_once(&o, &image);
+  scoped_features f = extraction_once(&o, &image);
   size_t central = 0, at_centres = 0;
   for (size_t i = 0; i < f.count; i++) {
     const hs_keypoint *k = &f.keypoints[i];
@@ -110,8 +101,6 @@ TEST(test_checkerboard) {
          at_centres);
   assert_true(central >= 25);
   assert_int_equal(at_centres, central);
-  hs_features_free(&f);
-  hs_image_free(&image);
 }
 
 /* ------------------------------------------------------------------ the descriptor's convention */
@@ -166,7 +155,7 @@ static const double turns[] = {0.0, PI / 2.0, 4.0};
 TEST(test_bins) {
   for (size_t t = 0; t < 3; t++)
     for (int bin = 0; bin < 8; bin++) {
-      hs_image image = ramp_picture(turns[t] - (double)bin * PI / 4.0);
+      scoped_image image = ramp_picture(turns[t] - (double)bin * PI / 4.0);
       float d[HS_DESCRIPTOR_LENGTH];
       describe_at(&image, turns[t], HS_LAYOUT_UBC, bin % 2 ? HS_RULE_LOWE : HS_RULE_OPENCV, d);
       for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) {
@@ -175,38 +164,35 @@ TEST(test_bins) {
         if (expected ? !(d[i] > 0.1f || d[i] > 50.0f) : d[i] > 0.02f * d[i / 8 * 8 + bin])
           fail_msg("turn %g, expected bin %d: entry %d is %g", turns[t], bin, i, (double)d[i]);
       }
-      hs_image_free(&image);
     }
 }
 
 TEST(test_cells) {
   for (size_t t = 0; t < 3; t++)
     for (int cell = 0; cell < 16; cell++) {
-      hs_image image = cell_picture(turns[t], cell / 4, cell % 4);
+      scoped_image image = cell_picture(turns[t], cell / 4, cell % 4);
       float d[HS_DESCRIPTOR_LENGTH], sums[16] = {0};
       describe_at(&image, turns[t], HS_LAYOUT_UBC, HS_RULE_LOWE, d);
       for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) sums[i / 8] += d[i];
       for (int i = 0; i < 16; i++)
         if (i != cell && sums[i] > 0.7f * sums[cell])
           fail_msg("turn %g: cell %d holds %g, cell %d %g", turns[t], i, (double)sums[i], cell, (double)sums[cell]);
-      hs_image_free(&image);
     }
 }
 
 /* VLFeat's order is 0 7 6 5 4 3 2 1 in each cell. */
 TEST(test_vlfeat_order) {
-  hs_image image = extraction_scene(WIDTH, HEIGHT, 5, NULL);
+  scoped_image image = extraction_scene(WIDTH, HEIGHT, 5, NULL);
   float ubc[HS_DESCRIPTOR_LENGTH], vlfeat[HS_DESCRIPTOR_LENGTH];
   describe_at(&image, 0.7, HS_LAYOUT_UBC, HS_RULE_LOWE, ubc);
   describe_at(&image, 0.7, HS_LAYOUT_VLFEAT, HS_RULE_LOWE, vlfeat);
   static const int order[8] = {0, 7, 6, 5, 4, 3, 2, 1};
   for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) assert_true(vlfeat[i] == ubc[i / 8 * 8 + order[i % 8]]);
-  hs_image_free(&image);
 }
 
 /* Unit norm, and before the second normalisation no entry above 0.2 of it. */
 TEST(test_norm_and_clip) {
-  hs_image image = ramp_picture(0.0);
+  scoped_image image = ramp_picture(0.0);
   float d[HS_DESCRIPTOR_LENGTH];
   describe_at(&image, 0.0, HS_LAYOUT_UBC, HS_RULE_LOWE, d);
   double squares = 0.0, largest = 0.0;
@@ -218,5 +204,4 @@ TEST(test_norm_and_clip) {
   size_t clipped = 0; /* one direction at one position: several bins reach the clip, and are bit-identical */
   for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) clipped += (double)d[i] == largest;
   assert_true(clipped >= 2);
-  hs_image_free(&image);
 }

@@ -1,8 +1,6 @@
 /* The public 1-D convolution against long double: every length up to 1100 and larger primes, fewer and more taps than
  * samples, all border modes, every output; both types within the documented bound. */
 
-#include <math.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/array_maker.h"
@@ -33,9 +31,8 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-  fixture *f = *state;
+  SCOPED_MEMORY fixture *f = *state;
   hs_destroy(f->context);
-  free(f);
   return 0;
 }
 

@@ -6,12 +6,10 @@
  * Arrays end where their memory ends, so that a memory checker detects a read beyond them. HARTSIFT_TEST_ELEMENTS skips
  * larger arrays, for runs under such a checker.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_primitives.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/device_twins.h"
 
 #if HARTSIFT_HAVE_CUDA

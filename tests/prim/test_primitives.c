@@ -1,12 +1,9 @@
 /* The public reductions, tiles, histogram and equalisation against oracles that share no code with them: every type,
    every length up to 1100 and primes beyond, strides, one-pixel rows, special values; with any number of threads. */
 
-#include <math.h>
-
 #include "tests/support/test.h"
 
 #include "tests/support/array_maker.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/primitive_oracle.h"
 
 enum { CONTEXTS = 4 };
@@ -36,10 +33,9 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-  fixture *f = *state;
+  SCOPED_MEMORY fixture *f = *state;
   for (int i = 0; i < CONTEXTS; i++) hs_destroy(f->contexts[i]);
   assert_int_equal(f->counter.alive, 0);
-  free(f);
   return 0;
 }
 
@@ -89,7 +85,7 @@ TEST(test_lengths) {
   static const size_t beyond[] = {1279, 4093, 32768, 32769, 65537, 104729};
   for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++)
     for (int content = 0; content < CONTENT_COUNT; content++) {
-      void *data = new_elements(104729, (hs_element)type, (array_content)content);
+      SCOPED_MEMORY void *data = new_elements(104729, (hs_element)type, (array_content)content);
       for (size_t n = 1; n <= 1100; n += content == CONTENT_RANDOM ? 1 : 13) {
         const hs_array a = {.data = data, .width = n, .height = 1, .type = (hs_element)type};
         check_reductions(*state, &a);
@@ -98,7 +94,6 @@ TEST(test_lengths) {
         const hs_array a = {.data = data, .width = beyond[i], .height = 1, .type = (hs_element)type};
         check_reductions(*state, &a);
       }
-      free(data);
     }
 }
 
@@ -109,10 +104,10 @@ TEST(test_views) {
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
       for (size_t padding = 0; padding < 8; padding += 7) {
         const size_t w = sizes[s][0], h = sizes[s][1], bytes = prim_element_bytes((prim_element)type);
-        void *data = new_elements((w + padding) * h, (hs_element)type, s % 2 ? CONTENT_SOME_NAN : CONTENT_RANDOM);
+        SCOPED_MEMORY void *data =
+            new_elements((w + padding) * h, (hs_element)type, s % 2 ? CONTENT_SOME_NAN : CONTENT_RANDOM);
         const hs_array a = {data, w, h, (w + padding) * bytes, (hs_element)type};
         check_reductions(*state, &a);
-        free(data);
       }
 }
 
@@ -120,19 +115,18 @@ TEST(test_views) {
 TEST(test_large) {
   const size_t n = ((size_t)5 << 20) + 12345;
   for (int type = HS_ELEMENT_F32; type <= HS_ELEMENT_F64; type++) {
-    void *data = new_elements(n, (hs_element)type, CONTENT_RANDOM);
+    SCOPED_MEMORY void *data = new_elements(n, (hs_element)type, CONTENT_RANDOM);
     const size_t bytes = prim_element_bytes((prim_element)type);
     const hs_array line = {data, n, 1, 0, (hs_element)type};
     const hs_array rows = {data, 1500, n / 1501, 1501 * bytes, (hs_element)type};
     check_reductions(*state, &line);
     check_reductions(*state, &rows);
-    free(data);
   }
 }
 
 static void check_tiles(const fixture *f, const hs_array *a, const hs_tiling *t) {
   const size_t columns = (a->width + t->width - 1) / t->width, rows = (a->height + t->height - 1) / t->height;
-  hs_tile *tiles = calloc(columns * rows + 1, sizeof *tiles);
+  SCOPED_MEMORY hs_tile *tiles = calloc(columns * rows + 1, sizeof *tiles);
   assert_non_null(tiles);
   for (int i = 0; i < CONTEXTS; i++) {
     size_t count = 0;
@@ -153,7 +147,6 @@ static void check_tiles(const fixture *f, const hs_array *a, const hs_tiling *t)
                  (unsigned long long)tiles[k].above, t->threshold, (unsigned long long)o.figures.above);
     }
   }
-  free(tiles);
 }
 
 TEST(test_tiles) {
@@ -163,21 +156,19 @@ TEST(test_tiles) {
   const size_t w = 203, h = 101, padding = 5;
   for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++)
     for (int content = CONTENT_RANDOM; content <= CONTENT_ALL_NAN; content += 3) {
-      void *data = new_elements((w + padding) * h, (hs_element)type, (array_content)content);
+      SCOPED_MEMORY void *data = new_elements((w + padding) * h, (hs_element)type, (array_content)content);
       const hs_array a = {data, w, h, (w + padding) * prim_element_bytes((prim_element)type), (hs_element)type};
       for (size_t t = 0; t < sizeof tilings / sizeof tilings[0]; t++) check_tiles(*state, &a, &tilings[t]);
-      free(data);
     }
 }
 
 /* Enough tiles and pixels for the threads to share. */
 TEST(test_many_tiles) {
   const hs_tiling tiling = {40, 40, 127.0}, none = {31, 29, (double)NAN};
-  void *data = new_elements(2000 * 500, HS_ELEMENT_U8, CONTENT_RANDOM);
+  SCOPED_MEMORY void *data = new_elements(2000 * 500, HS_ELEMENT_U8, CONTENT_RANDOM);
   const hs_array a = {data, 2000, 500, 0, HS_ELEMENT_U8};
   check_tiles(*state, &a, &tiling);
   check_tiles(*state, &a, &none);
-  free(data);
 }
 
 TEST(test_tile_capacity) {
@@ -207,8 +198,8 @@ TEST(test_histogram) {
     for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
       const size_t w = sizes[s][0], h = sizes[s][1], stride = sizes[s][2];
       const size_t kept_stride = stride + (s % 2) * 3; /* every other mask has padded rows */
-      uint8_t *data = new_elements(stride * h, HS_ELEMENT_U8, (array_content)content);
-      uint8_t *kept = new_elements(kept_stride * h, HS_ELEMENT_U8, CONTENT_RANDOM);
+      SCOPED_MEMORY uint8_t *data = new_elements(stride * h, HS_ELEMENT_U8, (array_content)content);
+      SCOPED_MEMORY uint8_t *kept = new_elements(kept_stride * h, HS_ELEMENT_U8, CONTENT_RANDOM);
       for (size_t i = 0; i < kept_stride * h; i++) kept[i] &= 0x83;
       const hs_array a = {data, w, h, stride, HS_ELEMENT_U8}, mask = {kept, w, h, kept_stride, HS_ELEMENT_U8};
       uint64_t expected[2][256] = {{0}}, counts[256];
@@ -223,8 +214,6 @@ TEST(test_histogram) {
           assert_int_equal(hs_histogram256(f->contexts[i], &a, masked ? &mask : NULL, counts), HS_OK);
           assert_memory_equal(counts, expected[masked], sizeof counts);
         }
-      free(data);
-      free(kept);
     }
 }
 
@@ -253,8 +242,8 @@ TEST(test_equalize) {
     for (size_t padding = 0; padding < 4; padding += 3)
       for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
         const size_t w = sizes[s][0], h = sizes[s][1], stride = w + padding, bytes = stride * h;
-        uint8_t *data = new_elements(bytes, HS_ELEMENT_U8, (array_content)content);
-        uint8_t *out = malloc(bytes), *expected = malloc(bytes);
+        SCOPED_MEMORY uint8_t *data = new_elements(bytes, HS_ELEMENT_U8, (array_content)content);
+        SCOPED_MEMORY uint8_t *out = malloc(bytes), *expected = malloc(bytes);
         assert_true(out && expected);
         for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)(data[i] / 3 + 20);
         const hs_array a = {data, w, h, stride, HS_ELEMENT_U8};
@@ -269,9 +258,6 @@ TEST(test_equalize) {
         equalize_oracle(data, w, h, stride, expected, stride);
         assert_int_equal(hs_equalize(f->contexts[2], &a, data, stride), HS_OK); /* in place */
         assert_memory_equal(data, expected, bytes);
-        free(data);
-        free(out);
-        free(expected);
       }
 }
 
@@ -286,7 +272,7 @@ TEST(test_no_allocation) {
   uint64_t counts[256];
   hs_tile tiles[2];
   size_t count;
-  double *out = malloc(n * sizeof *out);
+  SCOPED_MEMORY double *out = malloc(n * sizeof *out);
   assert_non_null(out);
   f->counter.fail_at = made + 1;
   assert_int_equal(hs_reduce_sum(f->contexts[3], &a, &sum), HS_OK);
@@ -297,7 +283,6 @@ TEST(test_no_allocation) {
   assert_int_equal(hs_convolve1d(f->contexts[3], &a, taps, 5, HS_ENDS_ZERO, out, 0), HS_OK);
   f->counter.fail_at = 0;
   assert_int_equal(f->counter.made, made);
-  free(out);
   free(data);
 }
 

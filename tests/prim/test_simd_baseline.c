@@ -1,7 +1,5 @@
 /* The vector layer of the processor's baseline: operations that SSE2 composes, lane for lane against the C library. */
 
-#include <math.h>
-
 #include "tests/support/test.h"
 
 #if defined(__x86_64__)

@@ -62,7 +62,7 @@ static void check_run(const prim_ops *ops, prim_element type, const void *x, siz
 }
 
 static void check_runs(const prim_ops *ops) {
-  test_room *room = new_room();
+  SCOPED_MEMORY test_room *room = new_room();
   for (int type = PRIM_U8; type <= PRIM_F64; type++)
     for (int content = 0; content < CONTENT_COUNT; content++) {
       array_fill(room, (prim_element)type, LONGEST + 1, (array_content)content, (uint64_t)(content + 10 * type));
@@ -71,17 +71,15 @@ static void check_runs(const prim_ops *ops) {
         check_run(ops, (prim_element)type, late, n);
       }
     }
-  free(room);
 }
 
 /* The 32-bit lanes of a word sum are flushed in time. */
 static void check_long_words(const prim_ops *ops) {
   const size_t n = (size_t)6 << 20;
-  uint16_t *x = malloc(n * sizeof *x);
+  SCOPED_MEMORY uint16_t *x = malloc(n * sizeof *x);
   assert_non_null(x);
   memset(x, 0xff, n * sizeof *x);
   assert_true(ops->sum[PRIM_U16](x, n) == (uint64_t)n * 65535u);
-  free(x);
 }
 
 static void check_bytes(const prim_ops *ops) {
@@ -129,7 +127,7 @@ static void check_filter(const prim_ops *ops, prim_element type, const void *x, 
 static void check_convolution(const prim_ops *ops) {
   const size_t tap_counts[] = {1, 3, 5, 7, 9, 11, 31, 257};
   double taps[257];
-  test_room *x = new_room();
+  SCOPED_MEMORY test_room *x = new_room();
   array_fill(taps, PRIM_F64, 257, CONTENT_RANDOM, 5);
   for (int type = PRIM_F32; type <= PRIM_F64; type++)
     for (int content = CONTENT_RANDOM; content <= CONTENT_ZEROS; content++) {
@@ -139,7 +137,6 @@ static void check_convolution(const prim_ops *ops) {
           check_filter(ops, (prim_element)type, (unsigned char *)x + prim_element_bytes((prim_element)type), taps,
                        tap_counts[k], n);
     }
-  free(x);
 }
 
 static void check_variants(void (*check)(const prim_ops *)) {

@@ -4,17 +4,12 @@
  *
  * On a GPU: test_engines.c; in tiles: test_affine_tiles.c.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 static hs_image scene;
 
 BEFORE_TESTS() { scene = extraction_scene(167, 125, 11, NULL); }
-
-AFTER_TESTS() { hs_image_free(&scene); }
 
 static hs_options affine_options(hs_profile profile) {
   hs_options o = extraction_options(profile);
@@ -32,7 +27,7 @@ static void check_frames(const hs_features *expected, const hs_features *got, co
 TEST(test_frames) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = affine_options((hs_profile)p);
-    hs_features f = extraction_once(&o, &scene);
+    scoped_features f = extraction_once(&o, &scene);
     size_t longer = 0;
     assert_true(f.count > 60);
     for (size_t i = 0; i < f.count; i++) {
@@ -48,25 +43,20 @@ TEST(test_frames) {
       if (longest > 1.2 * sigma) longer++;
     }
     assert_true(longer > f.count / 4 && longer < f.count);
-    hs_features_free(&f);
   }
 }
 
 /* Without the option there are no frames, and the rest is unchanged, also in a list that had frames. */
 TEST(test_no_frames_unasked) {
   const hs_options plain = extraction_options(HS_PROFILE_LOWE), affine = affine_options(HS_PROFILE_LOWE);
-  hs_context *a = extraction_context(&affine), *b = extraction_context(&plain);
-  hs_features f = extraction_run(b, &scene), again = {0};
+  scoped_context *a = extraction_context(&affine), *b = extraction_context(&plain);
+  scoped_features f = extraction_run(b, &scene), again = {0};
   assert_null(f.frames);
   assert_int_equal(hs_extract(a, &scene, NULL, &again), HS_OK);
   assert_non_null(again.frames);
   assert_int_equal(hs_extract(b, &scene, NULL, &again), HS_OK);
   assert_null(again.frames);
   extraction_check_equal(&f, &again, "after a list with frames");
-  hs_features_free(&again);
-  hs_features_free(&f);
-  hs_destroy(b);
-  hs_destroy(a);
 }
 
 TEST(test_threads_and_variants) {
@@ -74,30 +64,24 @@ TEST(test_threads_and_variants) {
     hs_options o = affine_options(HS_PROFILE_LOWE);
     o.dsp = dsp;
     o.threads = 1;
-    hs_features one = extraction_once(&o, &scene);
+    scoped_features one = extraction_once(&o, &scene);
     o.threads = 3;
-    hs_features three = extraction_once(&o, &scene);
+    scoped_features three = extraction_once(&o, &scene);
     hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, "orient=ref,describe=ref");
     o.expert = &expert;
-    hs_features ref = extraction_once(&o, &scene);
+    scoped_features ref = extraction_once(&o, &scene);
     check_frames(&one, &three, "three threads");
     check_frames(&one, &ref, "the reference");
-    hs_features_free(&ref);
-    hs_features_free(&three);
-    hs_features_free(&one);
   }
 }
 
 /* Describing the features' own keypoints gives the bytes of extraction. */
 TEST(test_own_keypoints) {
   const hs_options o = affine_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
-  hs_features full = extraction_run(c, &scene), f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features full = extraction_run(c, &scene), f = {0};
   assert_int_equal(hs_describe(c, &scene, full.keypoints, full.count, &f, NULL), HS_OK);
   check_frames(&full, &f, "own keypoints");
-  hs_features_free(&f);
-  hs_features_free(&full);
-  hs_destroy(c);
 }
 
 /* Some of all features, in their order, with their frames. */
@@ -115,23 +99,21 @@ static void check_subset(const hs_features *full, const hs_features *few) {
 
 TEST(test_limited) {
   hs_options o = affine_options(HS_PROFILE_LOWE);
-  hs_features full = extraction_once(&o, &scene);
+  scoped_features full = extraction_once(&o, &scene);
   o.max_features = (int32_t)(full.count / 3);
-  hs_features few = extraction_once(&o, &scene);
+  scoped_features few = extraction_once(&o, &scene);
   assert_int_equal(few.count, o.max_features);
   check_subset(&full, &few);
-  hs_features_free(&few);
-  hs_features_free(&full);
 }
 
 TEST(test_region_and_grid) {
   hs_options o = affine_options(HS_PROFILE_LOWE);
-  hs_features full = extraction_once(&o, &scene);
+  scoped_features full = extraction_once(&o, &scene);
   o.region_x = 20;
   o.region_y = 10;
   o.region_width = scene.width / 2;
   o.region_height = scene.height / 2;
-  hs_features few = extraction_once(&o, &scene);
+  scoped_features few = extraction_once(&o, &scene);
   check_subset(&full, &few);
   hs_features_free(&few);
   o = affine_options(HS_PROFILE_LOWE);
@@ -140,15 +122,13 @@ TEST(test_region_and_grid) {
   o.max_features = (int32_t)(full.count / 3);
   few = extraction_once(&o, &scene);
   check_subset(&full, &few);
-  hs_features_free(&few);
-  hs_features_free(&full);
 }
 
 /* Submitted in flight, and as a view. */
 TEST(test_in_flight) {
   const hs_options o = affine_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
-  hs_features full = extraction_once(&o, &scene), f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features full = extraction_once(&o, &scene), f = {0};
   for (int i = 0; i < 3; i++) assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
   for (int i = 0; i < 3; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);
@@ -157,9 +137,6 @@ TEST(test_in_flight) {
   const hs_features *view = NULL;
   assert_int_equal(hs_extract_view(c, &scene, NULL, &view), HS_OK);
   check_frames(&full, view, "in place");
-  hs_features_free(&f);
-  hs_features_free(&full);
-  hs_destroy(c);
 }
 
 static hs_image blob(double longer, double shorter, double angle) {
@@ -184,8 +161,8 @@ TEST(test_drawn_blobs) {
     o.upright = 1;
     o.contrast = 0.02f;
     o.edge = 1000.0f;
-    hs_image image = blob(drawn[i][0], drawn[i][1], drawn[i][2]);
-    hs_features f = extraction_once(&o, &image);
+    scoped_image image = blob(drawn[i][0], drawn[i][1], drawn[i][2]);
+    scoped_features f = extraction_once(&o, &image);
     size_t best = f.count;
     for (size_t n = 0; n < f.count; n++)
       if (hypot((double)f.keypoints[n].x - 80, (double)f.keypoints[n].y - 80) < 2 &&
@@ -198,8 +175,6 @@ TEST(test_drawn_blobs) {
     const double quotient = sqrt((0.5 * (xx + yy) + r) / (0.5 * (xx + yy) - r));
     assert_true(fabs(quotient - drawn[i][3]) < 0.06);
     if (i > 0) assert_true(extraction_angle_between(atan2(xy, d), 2.0 * drawn[i][2]) < 0.02);
-    hs_features_free(&f);
-    hs_image_free(&image);
   }
 }
 

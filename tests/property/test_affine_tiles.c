@@ -4,8 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/extraction.h"
-
 enum { MIB = 1 << 20 };
 
 static hs_image wide, wider, large, mask;
@@ -28,13 +26,6 @@ BEFORE_TESTS() {
   large = extraction_scene(900, 800, 5, NULL);
   mask = extraction_scene(1700, 64, 8, NULL);
   for (int i = 0; i < 1700 * 64; i++) ((uint8_t *)(uintptr_t)mask.data)[i] &= 64;
-}
-
-AFTER_TESTS() {
-  hs_image_free(&wide);
-  hs_image_free(&wider);
-  hs_image_free(&large);
-  hs_image_free(&mask);
 }
 
 /* A single octave, not doubled, keeps halos small compared with the picture. */

@@ -54,7 +54,7 @@ ENGINE_TEST(ON_GPU, test_hybrid) {
 /* Windows of the scene in flight, of many sizes or of two; small ones share launches. */
 static void check_in_flight(const hs_options *o, int32_t least, int32_t step, int32_t sizes) {
   enum { IMAGES = 24 };
-  hs_context *c = extraction_context(o);
+  scoped_context *c = extraction_context(o);
   hs_image window[IMAGES];
   hs_features expected[IMAGES];
   for (int32_t i = 0; i < IMAGES; i++) {
@@ -73,7 +73,6 @@ static void check_in_flight(const hs_options *o, int32_t least, int32_t step, in
     extraction_check_equal(&expected[waited % IMAGES], view, "in flight");
   }
   for (int32_t i = 0; i < IMAGES; i++) hs_features_free(&expected[i]);
-  hs_destroy(c);
 }
 
 ENGINE_TEST(ON_GPU, test_in_flight) {
@@ -92,8 +91,7 @@ ENGINE_TEST(ON_GPU, test_in_flight) {
 static void check_resident(hs_context *c, hs_context *other, const hs_features *expected, const hs_image *on_device) {
   hs_cuda_features left = {0}, right = {0};
   hs_matches matches = {0}, matches_cpu = {0};
-  const hs_options on_cpu = extraction_options(HS_PROFILE_LOWE);
-  hs_context *cpu = extraction_context(&on_cpu);
+  hs_context *cpu = extraction_context_of(HS_PROFILE_LOWE);
   cuda_stream stream;
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
   assert_int_equal(hs_cuda_extract_resident(c, on_device, NULL, NULL, &left), HS_OK);
@@ -119,7 +117,7 @@ static void check_resident(hs_context *c, hs_context *other, const hs_features *
 ENGINE_TEST(ON_GPU, test_resident) {
   const hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o), *other = extraction_context(&o);
-  hs_features expected = engine_expected(&o, &engine_scene, NULL), got = {0};
+  scoped_features expected = engine_expected(&o, &engine_scene, NULL), got = {0};
   const size_t bytes = (size_t)engine_scene.width * (size_t)engine_scene.height;
   hs_image pinned = pinned_copy(&engine_scene), on_device = pinned;
   cuda_stream stream;
@@ -136,15 +134,12 @@ ENGINE_TEST(ON_GPU, test_resident) {
   }
   hs_destroy(c);
   hs_destroy(other);
-  const hs_options on_cpu = extraction_options(HS_PROFILE_LOWE);
-  hs_context *cpu = extraction_context(&on_cpu);
+  hs_context *cpu = extraction_context_of(HS_PROFILE_LOWE);
   assert_int_equal(hs_cuda_extract(cpu, &on_device, NULL, NULL, &got), HS_ERR_NO_DEVICE);
   hs_destroy(cpu);
   device_stream_destroy(stream);
   device_free(memory);
   device_free_pinned((void *)(uintptr_t)pinned.data);
-  hs_features_free(&expected);
-  hs_features_free(&got);
 }
 
 /* A JPEG decoded by the GPU's kernels: gray, and with subsampled colours and restart intervals. */
@@ -164,9 +159,9 @@ static void check_encoded(const hs_options *o, int32_t across, int32_t restart_i
   const hs_status st = synthetic_jpeg_write(&made, &bytes, &size);
   if (st == HS_ERR_UNSUPPORTED) skip_because("needs libjpeg");
   assert_int_equal(st, HS_OK);
-  hs_image image = {0};
+  scoped_image image = {0};
   assert_int_equal(hs_load_image_memory(bytes, size, NULL, &image), HS_OK);
-  hs_features expected = engine_expected(o, &image, NULL), got = {0};
+  scoped_features expected = engine_expected(o, &image, NULL), got = {0};
   hs_context *c = extraction_context(o);
   char why[200] = "";
   if (hs_decodes_jpeg(c, why, sizeof why) != 1) fail_msg("the device does not decode: %s", why);
@@ -175,9 +170,6 @@ static void check_encoded(const hs_options *o, int32_t across, int32_t restart_i
     extraction_check_equal(&expected, &got, "encoded");
   }
   hs_destroy(c);
-  hs_features_free(&expected);
-  hs_features_free(&got);
-  hs_image_free(&image);
   free(bytes);
 }
 
@@ -190,7 +182,7 @@ ENGINE_TEST(ON_GPU, test_encoded) {
 /* A picture that is larger than the smallest tiles. */
 ENGINE_TEST(ON_GPU, test_tiles) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(437, 353, 7, NULL);
+  scoped_image image = extraction_scene(437, 353, 7, NULL);
   uint64_t host, whole, least;
   assert_int_equal(hs_workspace_query(&o, image.width, image.height, &host, &whole), HS_OK);
   o.max_memory_bytes = 1;
@@ -201,7 +193,6 @@ ENGINE_TEST(ON_GPU, test_tiles) {
   engine_check_some(&o, &image, NULL, "tiles");
   o.max_features = 100;
   engine_check_some(&o, &image, NULL, "tiles, the strongest");
-  hs_image_free(&image);
 }
 
 /* Small pictures that share launches, and one that does not, in flight: plain, equalised, with a grid, affine; on the
@@ -245,16 +236,14 @@ ENGINE_TEST(ON_GPU, test_size_query) {
     uint64_t host = 0, device = 0;
     hs_statistics s = {.struct_size = sizeof s};
     const hs_features *view = NULL;
-    hs_image image = extraction_scene(500, 400, 8, NULL);
+    scoped_image image = extraction_scene(500, 400, 8, NULL);
     o.affine = affine;
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     assert_int_equal(hs_workspace_query(&o, image.width, image.height, &host, &device), HS_OK);
     assert_int_equal(hs_extract_view(c, &image, NULL, &view), HS_OK);
     assert_int_equal(hs_get_statistics(c, &s), HS_OK);
     assert_int_equal(device, s.device_bytes);
     assert_int_equal(host, s.workspace_bytes);
-    hs_destroy(c);
-    hs_image_free(&image);
   }
 }
 

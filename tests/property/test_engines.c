@@ -105,15 +105,13 @@ ENGINE_TEST(ON_GPU, test_pictures) {
 /* Frames of few blocks, each with ends of rows and strips. */
 ENGINE_TEST(ON_GPU, test_small_pictures) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
-  hs_image small = extraction_scene(97, 61, 1, NULL), larger = extraction_scene(160, 121, 1, NULL);
+  scoped_image small = extraction_scene(97, 61, 1, NULL), larger = extraction_scene(160, 121, 1, NULL);
   engine_check_some(&o, &small, NULL, "97x61");
   o.dsp = 1;
   engine_check_some(&o, &larger, NULL, "160x121, pooled");
   o.dsp = 0;
   o.affine = 1;
   engine_check_some(&o, &larger, NULL, "160x121, affine");
-  hs_image_free(&small);
-  hs_image_free(&larger);
 }
 
 ENGINE_TEST(ON_GPU, test_equalized) {
@@ -185,13 +183,13 @@ static hs_keypoint *keypoints_of(const hs_features *found, user_kind kind) {
 
 /* Described as often as engine_check extracts; in between the context detects. Statuses also equal the CPU's. */
 static void check_described(hs_options o, const hs_image *image, const hs_keypoint *list, size_t count) {
-  hs_features expected = {0}, got = {0};
+  scoped_features expected = {0}, got = {0};
   hs_status *statuses = malloc(sizeof *statuses * (2 * count + 1)), *here = statuses + count;
   hs_options on_cpu = o;
   on_cpu.device = HS_DEVICE_CPU;
   on_cpu.expert = NULL;
   assert_non_null(statuses);
-  hs_context *cpu = extraction_context(&on_cpu), *gpu = extraction_context(&o);
+  scoped_context *cpu = extraction_context(&on_cpu), *gpu = extraction_context(&o);
   assert_int_equal(hs_describe(cpu, image, list, count, &expected, statuses), HS_OK);
   for (int i = 0; i < 3; i++) {
     memset(here, 0xff, sizeof *here * count);
@@ -200,23 +198,17 @@ static void check_described(hs_options o, const hs_image *image, const hs_keypoi
     assert_memory_equal(here, statuses, sizeof *here * count);
     assert_int_equal(hs_extract(gpu, image, NULL, &got), HS_OK);
   }
-  hs_destroy(cpu);
-  hs_destroy(gpu);
   free(statuses);
-  hs_features_free(&expected);
-  hs_features_free(&got);
 }
 
 /* The kinds k with k % step == first. */
 static void check_user_keypoints(const hs_options *o, const hs_image *image, int first, int step) {
-  hs_features found = engine_expected(o, image, NULL);
+  scoped_features found = engine_expected(o, image, NULL);
   assert_true(found.count > 10);
   for (int kind = first; kind < USER_KINDS; kind += step) {
-    hs_keypoint *list = keypoints_of(&found, (user_kind)kind);
+    SCOPED_MEMORY hs_keypoint *list = keypoints_of(&found, (user_kind)kind);
     check_described(*o, image, list, found.count);
-    free(list);
   }
-  hs_features_free(&found);
 }
 
 /* Few, for a sanitizer: unchanged and mixed. */
@@ -253,32 +245,23 @@ ENGINE_TEST(ON_GPU, test_user_keypoints) {
 ENGINE_TEST(ON_GPU, test_user_keypoints_by_turns) {
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
   on_cpu.device = HS_DEVICE_CPU;
-  hs_image tiny = extraction_scene(13, 40, 7, NULL), wide = extraction_scene(1203, 850, 9, NULL);
+  scoped_image tiny = extraction_scene(13, 40, 7, NULL), wide = extraction_scene(1203, 850, 9, NULL);
   const hs_image *images[] = {&scene, &wide, &tiny, &scene};
   enum { IMAGES = sizeof images / sizeof images[0] };
-  hs_context *cpu = extraction_context(&on_cpu), *gpu = extraction_context(&o);
-  hs_features expected = {0}, got = {0};
+  scoped_context *cpu = extraction_context(&on_cpu), *gpu = extraction_context(&o);
+  scoped_features expected = {0}, got = {0};
   for (size_t i = 0; i < IMAGES; i++) {
-    hs_features found = extraction_run(cpu, images[i]);
-    hs_keypoint *list = keypoints_of(&found, MIXED);
+    scoped_features found = extraction_run(cpu, images[i]);
+    SCOPED_MEMORY hs_keypoint *list = keypoints_of(&found, MIXED);
     assert_int_equal(hs_describe(cpu, images[i], list, found.count, &expected, NULL), HS_OK);
     assert_int_equal(hs_describe(gpu, images[i], list, found.count, &got, NULL), HS_OK);
     extraction_check_equal(&expected, &got, "sizes that change");
-    free(list);
-    hs_features_free(&found);
   }
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(gpu, &s), HS_OK);
+  hs_statistics s = statistics_of(gpu);
   assert_int_equal(s.frames, IMAGES);
   assert_int_equal(s.features, expected.count);
   assert_int_equal(hs_describe(gpu, &scene, NULL, 0, &got, NULL), HS_OK);
   assert_int_equal(got.count, 0);
-  hs_destroy(cpu);
-  hs_destroy(gpu);
-  hs_features_free(&expected);
-  hs_features_free(&got);
-  hs_image_free(&tiny);
-  hs_image_free(&wide);
 }
 
 /* Keypoints with two or more orientations, so many that the feature list must grow. */
@@ -286,7 +269,7 @@ ENGINE_TEST(ON_GPU, test_many_orientations) {
   enum { COUNT = 1024 };
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
   on_cpu.device = HS_DEVICE_CPU;
-  hs_features found = engine_expected(&o, &scene, NULL), expected = {0}, got = {0};
+  scoped_features found = engine_expected(&o, &scene, NULL), expected = {0}, got = {0};
   static hs_keypoint k[COUNT];
   size_t n = 0;
   for (size_t i = 0; n < COUNT; i = (i + 1) % (found.count - 1)) {
@@ -295,19 +278,13 @@ ENGINE_TEST(ON_GPU, test_many_orientations) {
     k[n] = *a;
     k[n++].orientation = NAN;
   }
-  hs_context *cpu = extraction_context(&on_cpu), *gpu = extraction_context(&o);
+  scoped_context *cpu = extraction_context(&on_cpu), *gpu = extraction_context(&o);
   assert_int_equal(hs_describe(cpu, &scene, k, COUNT, &expected, NULL), HS_OK);
   assert_true(expected.count >= (size_t)2 * COUNT);
   assert_int_equal(hs_describe(gpu, &scene, k, COUNT, &got, NULL), HS_OK);
   extraction_check_equal(&expected, &got, "keypoints of several orientations");
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(gpu, &s), HS_OK);
+  hs_statistics s = statistics_of(gpu);
   assert_int_equal(s.regrown_frames, 1);
-  hs_destroy(cpu);
-  hs_destroy(gpu);
-  hs_features_free(&found);
-  hs_features_free(&expected);
-  hs_features_free(&got);
 }
 
 /* ------------------------------------------------------------------ sweeps */
@@ -383,24 +360,22 @@ ENGINE_TEST(ON_GPU, test_small_affine_pictures) {
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
     for (int upright = 0; upright < 2; upright++) {
       hs_options o = engine_options(HS_PROFILE_LOWE);
-      hs_image image = extraction_scene(sizes[i][0], sizes[i][1], 3, NULL);
+      scoped_image image = extraction_scene(sizes[i][0], sizes[i][1], 3, NULL);
       o.affine = 1;
       o.upright = upright;
       o.contrast = 0.0f;
       (void)engine_check(&o, &image, NULL, "a small picture");
-      hs_image_free(&image);
     }
 }
 
 /* So many affine keypoints that lists overflow at first and each warp processes several; some shapes are long. */
 ENGINE_TEST(ON_GPU, test_many_affine) {
-  hs_image image = extraction_scene(700, 520, 3, NULL);
+  scoped_image image = extraction_scene(700, 520, 3, NULL);
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.affine = 1;
   o.contrast = 0.002f;
   o.edge = 100.0f;
   assert_true(engine_check(&o, &image, NULL, "many") > 6000);
-  hs_image_free(&image);
 }
 
 /* The scene in a layout and type, with colours derived from it and row padding; the caller frees the pixels with

@@ -2,17 +2,12 @@
  * User keypoints and forms of descriptors: describing the extracted keypoints gives the bytes of extraction, and one
  * form follows from another.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 static hs_image scene;
 
 BEFORE_TESTS() { scene = extraction_scene(107, 85, 11, NULL); }
-
-AFTER_TESTS() { hs_image_free(&scene); }
 
 static hs_keypoint *copy_keypoints(const hs_features *f) {
   hs_keypoint *k = malloc(sizeof *k * (f->count + 1));
@@ -25,23 +20,19 @@ TEST(test_own_keypoints) {
   for (int p = 0; p < 2 * EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)(p / 2));
     o.dsp = p % 2;
-    hs_context *c = extraction_context(&o);
-    hs_features full = extraction_run(c, &scene), f = {0};
-    hs_status *statuses = malloc(sizeof *statuses * full.count);
+    scoped_context *c = extraction_context(&o);
+    scoped_features full = extraction_run(c, &scene), f = {0};
+    SCOPED_MEMORY hs_status *statuses = malloc(sizeof *statuses * full.count);
     assert_non_null(statuses);
     assert_int_equal(hs_describe(c, &scene, full.keypoints, full.count, &f, statuses), HS_OK);
     for (size_t i = 0; i < full.count; i++) assert_int_equal(statuses[i], HS_OK);
     extraction_check_equal(&full, &f, "own keypoints");
-    free(statuses);
-    hs_features_free(&f);
-    hs_features_free(&full);
-    hs_destroy(c);
   }
 }
 
 /* Descriptors of one domain size in its level, of unit norm. */
 static hs_features describe_size(hs_context *c, const hs_features *of, float size, int32_t levels, int32_t scales) {
-  hs_keypoint *k = copy_keypoints(of);
+  SCOPED_MEMORY hs_keypoint *k = copy_keypoints(of);
   hs_features f = {0};
   for (size_t i = 0; i < of->count; i++) {
     k[i].sigma *= size;
@@ -51,7 +42,6 @@ static hs_features describe_size(hs_context *c, const hs_features *of, float siz
     k[i].octave++;
   }
   assert_int_equal(hs_describe(c, &scene, k, of->count, &f, NULL), HS_OK);
-  free(k);
   return f;
 }
 
@@ -64,13 +54,13 @@ TEST(test_pooled) {
   o.scales = SCALES;
   o.descriptor = HS_DESCRIPTOR_F32;
   o.contrast = 0.01f;
-  hs_context *plain = extraction_context(&o);
+  scoped_context *plain = extraction_context(&o);
   o.dsp = 1;
   o.dsp_sizes = SIZES;
   o.dsp_smallest = sizes[0];
   o.dsp_largest = sizes[1];
-  hs_context *pooling = extraction_context(&o);
-  hs_features pooled = extraction_run(pooling, &scene);
+  scoped_context *pooling = extraction_context(&o);
+  scoped_features pooled = extraction_run(pooling, &scene);
   const hs_features of_size[SIZES] = {describe_size(plain, &pooled, sizes[0], levels[0], SCALES),
                                       describe_size(plain, &pooled, sizes[1], levels[1], SCALES)};
   size_t compared = 0;
@@ -97,17 +87,13 @@ TEST(test_pooled) {
   }
   assert_true(compared > 20);
   for (int s = 0; s < SIZES; s++) hs_features_free((hs_features *)(uintptr_t)&of_size[s]);
-  hs_features_free(&pooled);
-  hs_destroy(plain);
-  hs_destroy(pooling);
 }
 
 /* Output order equals input order. */
 TEST(test_reversed) {
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
-  hs_features full = extraction_run(c, &scene), f = {0};
-  hs_keypoint *k = copy_keypoints(&full);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
+  scoped_features full = extraction_run(c, &scene), f = {0};
+  SCOPED_MEMORY hs_keypoint *k = copy_keypoints(&full);
   for (size_t i = 0; i < full.count; i++) k[i] = full.keypoints[full.count - 1 - i];
   assert_int_equal(hs_describe(c, &scene, k, full.count, &f, NULL), HS_OK);
   assert_int_equal(f.count, full.count);
@@ -116,20 +102,16 @@ TEST(test_reversed) {
     assert_memory_equal(&f.keypoints[i], &full.keypoints[j], sizeof *k);
     assert_memory_equal(extraction_descriptor(&f, i), extraction_descriptor(&full, j), extraction_descriptor_bytes(&f));
   }
-  free(k);
-  hs_features_free(&f);
-  hs_features_free(&full);
-  hs_destroy(c);
 }
 
 /* Level 0: sigma determines octave and level. */
 TEST(test_levels_from_sigma) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
-    hs_context *c = extraction_context(&o);
-    hs_features full = extraction_run(c, &scene), f = {0};
-    hs_keypoint *k = copy_keypoints(&full);
-    hs_status *statuses = malloc(sizeof *statuses * full.count);
+    scoped_context *c = extraction_context(&o);
+    scoped_features full = extraction_run(c, &scene), f = {0};
+    SCOPED_MEMORY hs_keypoint *k = copy_keypoints(&full);
+    SCOPED_MEMORY hs_status *statuses = malloc(sizeof *statuses * full.count);
     assert_non_null(statuses);
     for (size_t i = 0; i < full.count; i++) k[i].level = 0, k[i].octave = 99;
     assert_int_equal(hs_describe(c, &scene, k, full.count, &f, statuses), HS_OK);
@@ -153,11 +135,6 @@ TEST(test_levels_from_sigma) {
     }
     printf("             profile %d: %zu of %zu keypoints get their own level from sigma\n", p, same, full.count);
     assert_true((double)same > 0.85 * (double)full.count);
-    free(k);
-    free(statuses);
-    hs_features_free(&f);
-    hs_features_free(&full);
-    hs_destroy(c);
   }
 }
 
@@ -165,9 +142,9 @@ TEST(test_levels_from_sigma) {
 TEST(test_computed_orientations) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
-    hs_context *c = extraction_context(&o);
-    hs_features full = extraction_run(c, &scene), f = {0};
-    hs_keypoint *k = copy_keypoints(&full);
+    scoped_context *c = extraction_context(&o);
+    scoped_features full = extraction_run(c, &scene), f = {0};
+    SCOPED_MEMORY hs_keypoint *k = copy_keypoints(&full);
     size_t n = 0;
     for (size_t i = 0; i < full.count; i++) {
       k[n] = full.keypoints[i];
@@ -177,21 +154,16 @@ TEST(test_computed_orientations) {
     assert_true(n < full.count || o.max_orientations == 1);
     assert_int_equal(hs_describe(c, &scene, k, n, &f, NULL), HS_OK);
     extraction_check_equal(&full, &f, "computed orientations");
-    free(k);
-    hs_features_free(&f);
-    hs_features_free(&full);
-    hs_destroy(c);
   }
 }
 
 /* An orientation plus whole turns is the same angle; its bits may differ in the last place. */
 TEST(test_orientations_wrap) {
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   hs_keypoint k[6];
   const float angles[6] = {1.0f, 1.0f + 6.2831853f, 1.0f - 6.2831853f, 1.0f + 10 * 6.2831853f, -1.0e30f, -0.0f};
   for (int i = 0; i < 6; i++) k[i] = (hs_keypoint){70.0f, 50.0f, 3.0f, angles[i], 0.0f, 0, 0};
-  hs_features f = {0};
+  scoped_features f = {0};
   assert_int_equal(hs_describe(c, &scene, k, 6, &f, NULL), HS_OK);
   for (size_t i = 0; i < 6; i++)
     assert_true(f.keypoints[i].orientation >= 0.0f && f.keypoints[i].orientation < 6.2831855f);
@@ -199,8 +171,6 @@ TEST(test_orientations_wrap) {
     assert_true(fabsf(f.keypoints[i].orientation - 1.0f) < 1e-5f);
     assert_true(extraction_distance(&f, 0, &f, i) < 0.01);
   }
-  hs_features_free(&f);
-  hs_destroy(c);
 }
 
 /* ------------------------------------------------------------------ anywhere in the picture, at any size */
@@ -258,9 +228,9 @@ static bool is_empty(const hs_features *f, size_t i) {
 
 /* Describes a grid; every keypoint has a descriptor and its own position and size. */
 static hs_features describe_grid(const hs_options *o, const hs_image *image, const given_grid *grid) {
-  hs_context *c = extraction_context(o);
+  scoped_context *c = extraction_context(o);
   hs_features f = {0};
-  hs_status *statuses = malloc(sizeof *statuses * grid->count);
+  SCOPED_MEMORY hs_status *statuses = malloc(sizeof *statuses * grid->count);
   assert_non_null(statuses);
   assert_int_equal(hs_describe(c, image, grid->keypoints, grid->count, &f, statuses), HS_OK);
   assert_int_equal(f.count, grid->count);
@@ -275,13 +245,11 @@ static hs_features describe_grid(const hs_options *o, const hs_image *image, con
       assert_true(length > 0.99 && length < 5.01);
     }
   }
-  free(statuses);
-  hs_destroy(c);
   return f;
 }
 
 TEST(test_every_place_and_size) {
-  hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
+  scoped_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
   const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, 0.7f);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int first = -1; first <= 2; first++)
@@ -291,25 +259,23 @@ TEST(test_every_place_and_size) {
         o.input_blur = first < 0 ? o.input_blur : 0.5f;
         o.dsp = kind == 1;
         o.affine = kind == 2;
-        hs_features f = describe_grid(&o, &noise, &grid);
-        hs_features_free(&f);
+        scoped_features f = describe_grid(&o, &noise, &grid);
       }
   free(grid.keypoints);
-  hs_image_free(&noise);
 }
 
 /* The same bytes from every implementation. */
 TEST(test_borders_on_variants) {
   static const char *const variants[] = {"orient=ref,describe=ref", "orient=sse2,describe=sse2",
                                          "orient=avx2,describe=avx2", "orient=avx512,describe=avx512"};
-  hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
+  scoped_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
   const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, 5.0f);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int kind = 0; kind < 2; kind++) {
       hs_options o = extraction_options((hs_profile)p);
       o.affine = kind == 1;
       o.threads = 1;
-      hs_features one = describe_grid(&o, &noise, &grid);
+      scoped_features one = describe_grid(&o, &noise, &grid);
       o.threads = 3;
       for (size_t v = 0; v <= sizeof variants / sizeof variants[0]; v++) {
         hs_expert_options expert = extraction_expert((hs_profile)p, v > 0 ? variants[v - 1] : NULL);
@@ -317,26 +283,22 @@ TEST(test_borders_on_variants) {
         o.expert = &expert;
         if (hs_create(&c, &o) != HS_OK) continue; /* this machine lacks it */
         hs_destroy(c);
-        hs_features other = describe_grid(&o, &noise, &grid);
+        scoped_features other = describe_grid(&o, &noise, &grid);
         extraction_check_equal(&one, &other, v > 0 ? variants[v - 1] : "three threads");
-        hs_features_free(&other);
       }
-      hs_features_free(&one);
     }
   free(grid.keypoints);
-  hs_image_free(&noise);
 }
 
 /* Every keypoint gets orientations: if the largest votes are near it, there is a peak. */
 TEST(test_orientations_at_borders) {
-  hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
+  scoped_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
   const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, NAN);
   hs_status *statuses = malloc(sizeof *statuses * grid.count);
   assert_non_null(statuses);
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
-    const hs_options o = extraction_options((hs_profile)p);
-    hs_context *c = extraction_context(&o);
-    hs_features f = {0}, again = {0};
+    scoped_context *c = extraction_context_of((hs_profile)p);
+    scoped_features f = {0}, again = {0};
     assert_int_equal(hs_describe(c, &noise, grid.keypoints, grid.count, &f, statuses), HS_OK);
     size_t at = 0;
     for (size_t i = 0; i < grid.count; i++) {
@@ -347,24 +309,19 @@ TEST(test_orientations_at_borders) {
       while (at < f.count && memcmp(&f.keypoints[at], k, 12) == 0) at++;
     }
     assert_int_equal(at, f.count);
-    hs_keypoint *found = copy_keypoints(&f);
+    SCOPED_MEMORY hs_keypoint *found = copy_keypoints(&f);
     assert_int_equal(hs_describe(c, &noise, found, f.count, &again, NULL), HS_OK);
     extraction_check_equal(&f, &again, "orientations given back");
-    free(found);
-    hs_features_free(&f);
-    hs_features_free(&again);
-    hs_destroy(c);
   }
   free(statuses);
   free(grid.keypoints);
-  hs_image_free(&noise);
 }
 
 /* A picture rotated by half a turn is mirrored in x and y; the mirrored keypoints are described, and similarly. Coarse
  * octaves of the two sample other positions, so not every byte is equal. */
 TEST(test_turned_picture) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(ODD_WIDTH, ODD_HEIGHT, 3, NULL), turned = extraction_as_floats(&image);
+  scoped_image image = extraction_scene(ODD_WIDTH, ODD_HEIGHT, 3, NULL), turned = extraction_as_floats(&image);
   const size_t pixels = (size_t)ODD_WIDTH * ODD_HEIGHT;
   float *samples = extraction_floats(&turned);
   for (size_t i = 0; i < pixels / 2; i++) {
@@ -386,15 +343,11 @@ TEST(test_turned_picture) {
     there[i].orientation = 3.1415927f;
   }
   const given_grid first = {here, COUNT}, second = {there, COUNT};
-  hs_features f = describe_grid(&o, &image, &first), g = describe_grid(&o, &turned, &second);
+  scoped_features f = describe_grid(&o, &image, &first), g = describe_grid(&o, &turned, &second);
   double sum = 0.0;
   for (size_t i = 0; i < COUNT; i++) sum += extraction_distance(&f, i, &g, i);
   printf("             mean distance of descriptors at borders: %.3f\n", sum / COUNT);
   assert_true(sum / COUNT < 0.3);
-  hs_features_free(&f);
-  hs_features_free(&g);
-  hs_image_free(&image);
-  hs_image_free(&turned);
 }
 
 /* An octave or level outside the pyramid, and a size without a window there, count as level 0. */
@@ -412,13 +365,11 @@ TEST(test_places_beyond_the_pyramid) {
   memcpy(by_size, k, sizeof k);
   for (int i = 1; i < 8; i++) by_size[i].level = 0;
   const given_grid named = {k, 8}, sized = {by_size, 8};
-  hs_features f = describe_grid(&o, &scene, &named), g = describe_grid(&o, &scene, &sized);
+  scoped_features f = describe_grid(&o, &scene, &named), g = describe_grid(&o, &scene, &sized);
   extraction_check_equal(&g, &f, "places beyond the pyramid");
   assert_true(f.keypoints[0].octave == 0 && f.keypoints[0].level == 2);
   assert_true(f.keypoints[5].octave == -1 && f.keypoints[5].level == 1);
   assert_true(f.keypoints[6].octave > 1 && f.keypoints[6].level == 3);
-  hs_features_free(&f);
-  hs_features_free(&g);
 }
 
 /* ------------------------------------------------------------------ forms of one descriptor */
@@ -440,23 +391,21 @@ static void check_same_keypoints(const hs_features *a, const hs_features *b) {
 TEST(test_bytes_are_rounded_floats) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int norm = HS_NORM_L2; norm <= HS_NORM_ROOT; norm++) {
-      hs_features bytes = with_form((hs_profile)p, (hs_norm)norm, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
-      hs_features floats = with_form((hs_profile)p, (hs_norm)norm, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
+      scoped_features bytes = with_form((hs_profile)p, (hs_norm)norm, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
+      scoped_features floats = with_form((hs_profile)p, (hs_norm)norm, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
       check_same_keypoints(&bytes, &floats);
       for (size_t i = 0; i < bytes.count * HS_DESCRIPTOR_LENGTH; i++) {
         const float v = ((const float *)floats.descriptors)[i];
         const float scaled = p == HS_PROFILE_OPENCV ? v : floorf(512.0f * v + 0.5f);
         assert_int_equal(((const uint8_t *)bytes.descriptors)[i], (int)fminf(scaled, 255.0f));
       }
-      hs_features_free(&bytes);
-      hs_features_free(&floats);
     }
 }
 
 /* RootSIFT: the square root of the clipped vector over its sum. */
 TEST(test_root) {
-  hs_features plain = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
-  hs_features root = with_form(HS_PROFILE_LOWE, HS_NORM_ROOT, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
+  scoped_features plain = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
+  scoped_features root = with_form(HS_PROFILE_LOWE, HS_NORM_ROOT, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
   check_same_keypoints(&plain, &root);
   for (size_t n = 0; n < plain.count; n++) {
     const float *d = extraction_descriptor(&plain, n), *r = extraction_descriptor(&root, n);
@@ -468,38 +417,29 @@ TEST(test_root) {
     assert_true(fabs(squares - 1.0) < 1e-5);
     for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) assert_true(fabs((double)r[i] - sqrt((double)d[i] / sum)) < 1e-6);
   }
-  hs_features_free(&plain);
-  hs_features_free(&root);
 }
 
 TEST(test_layouts) {
   static const int order[8] = {0, 7, 6, 5, 4, 3, 2, 1};
-  hs_features ubc = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
-  hs_features vlfeat = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_VLFEAT);
+  scoped_features ubc = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
+  scoped_features vlfeat = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_VLFEAT);
   check_same_keypoints(&ubc, &vlfeat);
   for (size_t i = 0; i < ubc.count * HS_DESCRIPTOR_LENGTH; i++)
     assert_int_equal(((const uint8_t *)vlfeat.descriptors)[i],
                      ((const uint8_t *)ubc.descriptors)[i / 8 * 8 + (size_t)order[i % 8]]);
-  hs_features_free(&ubc);
-  hs_features_free(&vlfeat);
 }
 
 TEST(test_detection_alone) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
-    const hs_options o = extraction_options((hs_profile)p);
-    hs_context *c = extraction_context(&o);
-    hs_features full = extraction_run(c, &scene), f = {0};
+    scoped_context *c = extraction_context_of((hs_profile)p);
+    scoped_features full = extraction_run(c, &scene), f = {0};
     assert_int_equal(hs_detect(c, &scene, NULL, &f), HS_OK);
     assert_null(f.descriptors);
     assert_int_equal(f.descriptor_type, HS_DESCRIPTOR_NONE);
     check_same_keypoints(&full, &f);
-    hs_features none = with_form((hs_profile)p, HS_NORM_L2, HS_DESCRIPTOR_NONE, HS_LAYOUT_UBC);
+    scoped_features none = with_form((hs_profile)p, HS_NORM_L2, HS_DESCRIPTOR_NONE, HS_LAYOUT_UBC);
     assert_null(none.descriptors);
     check_same_keypoints(&full, &none);
-    hs_features_free(&none);
-    hs_features_free(&full);
-    hs_features_free(&f);
-    hs_destroy(c);
   }
 }
 
@@ -507,19 +447,14 @@ TEST(test_detection_alone) {
 TEST(test_upright) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
-    hs_context *turned = extraction_context(&o);
+    scoped_context *turned = extraction_context(&o);
     o.upright = 1;
-    hs_context *c = extraction_context(&o);
-    hs_features f = extraction_run(c, &scene), g = {0};
-    hs_statistics s = {.struct_size = sizeof s};
-    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    scoped_context *c = extraction_context(&o);
+    scoped_features f = extraction_run(c, &scene), g = {0};
+    hs_statistics s = statistics_of(c);
     assert_int_equal(s.keypoints, f.count);
     for (size_t i = 0; i < f.count; i++) assert_true(f.keypoints[i].orientation == 0.0f);
     assert_int_equal(hs_describe(turned, &scene, f.keypoints, f.count, &g, NULL), HS_OK);
     extraction_check_equal(&f, &g, "upright");
-    hs_features_free(&f);
-    hs_features_free(&g);
-    hs_destroy(c);
-    hs_destroy(turned);
   }
 }

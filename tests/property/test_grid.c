@@ -3,12 +3,7 @@
  * picture separately.
  */
 
-#include <math.h>
-
 #include "tests/support/test.h"
-
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
 
 enum { WIDTH = 173, HEIGHT = 119, FEATURES_MAX = 20000 };
 
@@ -58,7 +53,7 @@ TEST(test_grid) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int by = HS_SELECT_RESPONSE; by <= HS_SELECT_SCALE; by++) {
       hs_options o = full_options((hs_profile)p);
-      hs_features full = extraction_once(&o, &scene);
+      scoped_features full = extraction_once(&o, &scene);
       assert_true(full.count > 100 && full.count < FEATURES_MAX);
       const size_t counts[] = {1, 11, full.count / 3, full.count - 1, full.count};
       for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++)
@@ -68,13 +63,11 @@ TEST(test_grid) {
           o.grid_columns = grids[g][0];
           o.grid_rows = grids[g][1];
           o.threads = 1 + (int32_t)(i % 2);
-          hs_features f = extraction_once(&o, &scene);
+          scoped_features f = extraction_once(&o, &scene);
           keep_spread(&full, &o, keep);
           assert_int_equal(f.count, counts[i]);
           extraction_check_filtered(&full, keep, &f, "grid");
-          hs_features_free(&f);
         }
-      hs_features_free(&full);
     }
 }
 
@@ -83,10 +76,8 @@ TEST(test_same_as_plain) {
   hs_options o = full_options(HS_PROFILE_LOWE), all = full_options(HS_PROFILE_LOWE);
   o.max_features = all.max_features = 50;
   o.grid_columns = o.grid_rows = 1;
-  hs_features a = extraction_once(&o, &scene), b = extraction_once(&all, &scene);
+  scoped_features a = extraction_once(&o, &scene), b = extraction_once(&all, &scene);
   extraction_check_equal(&b, &a, "one cell");
-  hs_features_free(&a);
-  hs_features_free(&b);
 }
 
 /* Without max_features a grid has no effect: refused with a message that names the missing option. */
@@ -111,12 +102,12 @@ static hs_image equalized_scene(void) {
 
 TEST(test_equalize) {
   hs_options o = full_options(HS_PROFILE_LOWE);
-  hs_image equalized = equalized_scene();
-  hs_features expected = extraction_once(&o, &equalized);
+  scoped_image equalized = equalized_scene();
+  scoped_features expected = extraction_once(&o, &equalized);
   hs_features plain = extraction_once(&o, &scene);
   o.equalize = 1;
-  hs_context *c = extraction_context(&o);
-  hs_features got = extraction_run(c, &scene);
+  scoped_context *c = extraction_context(&o);
+  scoped_features got = extraction_run(c, &scene);
   assert_true(plain.count != expected.count);
   extraction_check_equal(&expected, &got, "equalised first");
   hs_features_free(&plain);
@@ -126,14 +117,9 @@ TEST(test_equalize) {
   extraction_check_equal(&expected, &got, "equalised in flight");
 
   /* describing its keypoints also reads the equalised picture */
-  hs_features described = {0};
+  scoped_features described = {0};
   assert_int_equal(hs_describe(c, &scene, expected.keypoints, expected.count, &described, NULL), HS_OK);
   extraction_check_equal(&expected, &described, "described in the equalised picture");
-  hs_features_free(&described);
-  hs_features_free(&got);
-  hs_features_free(&expected);
-  hs_destroy(c);
-  hs_image_free(&equalized);
 }
 
 /* Colour becomes gray by the documented weights before equalisation. */
@@ -149,26 +135,21 @@ TEST(test_equalize_colour) {
   o.equalize = 1;
   const hs_image of_gray = {.data = gray, .width = WIDTH, .height = HEIGHT};
   const hs_image of_colour = {.data = bgra, .width = WIDTH, .height = HEIGHT, .layout = HS_BGRA};
-  hs_features a = extraction_once(&o, &of_gray), b = extraction_once(&o, &of_colour);
+  scoped_features a = extraction_once(&o, &of_gray), b = extraction_once(&o, &of_colour);
   assert_true(a.count > 0);
   extraction_check_equal(&a, &b, "colour");
-  hs_features_free(&a);
-  hs_features_free(&b);
 }
 
 TEST(test_equalize_other_types) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   o.equalize = 1;
-  hs_context *c = extraction_context(&o);
-  hs_image floats = extraction_as_floats(&scene);
-  hs_features f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_image floats = extraction_as_floats(&scene);
+  scoped_features f = {0};
   assert_int_equal(hs_extract(c, &floats, NULL, &f), HS_ERR_UNSUPPORTED);
   assert_non_null(strstr(hs_last_error(c), "8-bit"));
   assert_int_equal(hs_submit(c, &floats, NULL), HS_ERR_UNSUPPORTED);
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* still usable */
-  hs_features_free(&f);
-  hs_image_free(&floats);
-  hs_destroy(c);
 }
 
 /* Every allocation fails once; then a frame allocates nothing, and holds no more than predicted. */
@@ -212,5 +193,3 @@ TEST(test_memory) {
 }
 
 BEFORE_TESTS() { scene = extraction_scene(WIDTH, HEIGHT, 5, NULL); }
-
-AFTER_TESTS() { hs_image_free(&scene); }

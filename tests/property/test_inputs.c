@@ -1,11 +1,8 @@
 /*
  * The same picture in another form gives the same bytes: strides, sample types, layouts, ranges, brightness.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 enum { WIDTH = 97, HEIGHT = 75, PIXELS = WIDTH * HEIGHT, PADDING = 24 };
 
@@ -21,18 +18,13 @@ BEFORE_TESTS() {
   assert_true(expected.count > 20);
 }
 
-AFTER_TESTS() {
-  hs_features_free(&expected);
-  hs_destroy(context);
-  hs_image_free(&scene);
-}
+AFTER_TESTS() { hs_destroy(context); }
 
 static uint8_t gray_at(int32_t i) { return ((const uint8_t *)scene.data)[i]; }
 
 static void expect_same(const hs_image *image, const char *what) {
-  hs_features f = extraction_run(context, image);
+  scoped_features f = extraction_run(context, image);
   extraction_check_equal(&expected, &f, what);
-  hs_features_free(&f);
 }
 
 static const int channels_of[] = {1, 2, 3, 3, 4, 4};
@@ -71,7 +63,7 @@ static hs_image in_form(hs_sample_type type, hs_pixel_layout layout, void *memor
 /* Gray in all channels is that gray exactly: the weights sum to 2^15. 16-bit samples v * 257 are 8-bit samples v:
    v * 257 / 65535 and v / 255 are one number, and a division rounds it once. */
 TEST(test_types_and_layouts) {
-  void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
+  SCOPED_MEMORY void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
   assert_non_null(memory);
   for (int type = HS_U8; type <= HS_U16; type++)
     for (int layout = HS_GRAY; layout <= HS_BGRA; layout++) {
@@ -84,7 +76,6 @@ TEST(test_types_and_layouts) {
     const hs_image image = in_form(HS_F32, (hs_pixel_layout)layout, memory);
     expect_same(&image, "float gray");
   }
-  free(memory);
 }
 
 TEST(test_wide_samples_are_the_same_numbers) {
@@ -93,20 +84,17 @@ TEST(test_wide_samples_are_the_same_numbers) {
 
 /* In float the weighted sum of equal channels rounds, unless the samples have few bits: quotients by 256 have. */
 TEST(test_float_colour) {
-  void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
+  SCOPED_MEMORY void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
   assert_non_null(memory);
   hs_image plain = in_form(HS_F32, HS_GRAY, memory);
   plain.range_high = 256.0f;
-  hs_features gray = extraction_run(context, &plain);
+  scoped_features gray = extraction_run(context, &plain);
   for (int layout = HS_RGB; layout <= HS_BGRA; layout++) {
     hs_image image = in_form(HS_F32, (hs_pixel_layout)layout, memory);
     image.range_high = 256.0f;
-    hs_features f = extraction_run(context, &image);
+    scoped_features f = extraction_run(context, &image);
     extraction_check_equal(&gray, &f, "float colour");
-    hs_features_free(&f);
   }
-  hs_features_free(&gray);
-  free(memory);
 }
 
 /* Colours become gray by the header's formula, and BGR is RGB in reverse. */
@@ -120,26 +108,23 @@ TEST(test_colour_formula) {
     gray[i] = (uint8_t)((9798u * r + 19235u * g + 3735u * b + 16384u) >> 15);
   }
   hs_image image = {.data = gray, .width = WIDTH, .height = HEIGHT};
-  hs_features a = extraction_run(context, &image);
+  scoped_features a = extraction_run(context, &image);
   image.data = rgb;
   image.layout = HS_RGB;
-  hs_features b = extraction_run(context, &image);
+  scoped_features b = extraction_run(context, &image);
   image.data = bgra;
   image.layout = HS_BGRA;
-  hs_features c = extraction_run(context, &image);
+  scoped_features c = extraction_run(context, &image);
   assert_true(a.count > 10);
   extraction_check_equal(&a, &b, "RGB");
   extraction_check_equal(&a, &c, "BGRA");
-  hs_features_free(&a);
-  hs_features_free(&b);
-  hs_features_free(&c);
 }
 
 /* ------------------------------------------------------------------ ranges of floats */
 
 /* The scene with samples a v + b of the range b..255 a + b; exact for the numbers used here. */
 static void expect_same_scaled(float a, float b) {
-  hs_image image = extraction_as_floats(&scene);
+  scoped_image image = extraction_as_floats(&scene);
   float *v = extraction_floats(&image);
   for (int32_t i = 0; i < PIXELS; i++) v[i] = a * v[i] + b;
   image.range_low = b;
@@ -147,7 +132,6 @@ static void expect_same_scaled(float a, float b) {
   char what[64];
   snprintf(what, sizeof what, "range %g..%g", (double)image.range_low, (double)image.range_high);
   expect_same(&image, what);
-  hs_image_free(&image);
 }
 
 TEST(test_ranges) {
@@ -160,35 +144,29 @@ TEST(test_ranges) {
 
 /* Range 0, 0 is 0..1. */
 TEST(test_default_range) {
-  hs_image image = extraction_as_floats(&scene);
+  scoped_image image = extraction_as_floats(&scene);
   for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&image)[i] = (float)gray_at(i) / 255.0f;
   image.range_low = image.range_high = 0.0f;
   expect_same(&image, "default range");
   image.range_high = 1.0f;
   expect_same(&image, "range 0..1");
-  hs_image_free(&image);
 }
 
 /* A value outside the range becomes its end; NaN becomes the low end. */
 TEST(test_samples_outside) {
   static const float low[] = {-0.5f, -1.0e30f, -INFINITY, NAN, -NAN},
                      high[] = {255.5f, 1.0e30f, INFINITY, 3.4e38f, 256.0f};
-  hs_image clean = extraction_as_floats(&scene), wild = extraction_as_floats(&scene);
+  scoped_image clean = extraction_as_floats(&scene), wild = extraction_as_floats(&scene);
   for (int32_t i = 0; i < PIXELS; i += 7) {
     extraction_floats(&clean)[i] = i % 2 ? 0.0f : 255.0f;
     extraction_floats(&wild)[i] = i % 2 ? low[i % 5] : high[i % 5];
   }
-  hs_features a = extraction_run(context, &clean), b = extraction_run(context, &wild);
+  scoped_features a = extraction_run(context, &clean), b = extraction_run(context, &wild);
   assert_true(a.count > 10);
   extraction_check_equal(&a, &b, "clamped samples");
   for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&wild)[i] = NAN; /* an empty range: the picture is flat */
-  hs_features none = extraction_run(context, &wild);
+  scoped_features none = extraction_run(context, &wild);
   assert_int_equal(none.count, 0);
-  hs_features_free(&a);
-  hs_features_free(&b);
-  hs_features_free(&none);
-  hs_image_free(&clean);
-  hs_image_free(&wild);
 }
 
 /* Half the brightness and half the contrast threshold: all intensities and thresholds halve exactly, so positions,
@@ -198,11 +176,11 @@ TEST(test_brightness) {
     if (p == HS_PROFILE_OPENCV) continue; /* its candidate threshold is in whole gray levels */
     hs_options o = extraction_options((hs_profile)p);
     o.upright = 1;
-    hs_features full = extraction_once(&o, &scene);
-    hs_image dim = extraction_as_floats(&scene);
+    scoped_features full = extraction_once(&o, &scene);
+    scoped_image dim = extraction_as_floats(&scene);
     for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&dim)[i] *= 0.5f;
     o.contrast *= 0.5f;
-    hs_features f = extraction_once(&o, &dim);
+    scoped_features f = extraction_once(&o, &dim);
     assert_int_equal(full.count, f.count);
     for (size_t i = 0; i < f.count; i++) {
       hs_keypoint k = f.keypoints[i];
@@ -210,8 +188,5 @@ TEST(test_brightness) {
       assert_memory_equal(&k, &full.keypoints[i], sizeof k);
       assert_true(extraction_distance(&full, i, &f, i) < 0.01);
     }
-    hs_features_free(&f);
-    hs_features_free(&full);
-    hs_image_free(&dim);
   }
 }

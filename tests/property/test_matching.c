@@ -4,11 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include <math.h>
-
-#include "tests/support/extraction.h"
-#include "tests/support/feature_maker.h"
-
 static const double view[9] = {0.97, 0.12, -6.0, -0.11, 0.99, 14.0, 2e-5, -1e-5, 1.0};
 
 /* Two views of one scene, and a context to match them. */
@@ -32,11 +27,10 @@ static int open_views(void **state) {
 }
 
 static int close_views(void **state) {
-  views *v = *state;
+  SCOPED_MEMORY views *v = *state;
   hs_features_free(&v->a);
   hs_features_free(&v->b);
   hs_destroy(v->context);
-  free(v);
   return 0;
 }
 
@@ -74,7 +68,7 @@ TEST(defaults_stand) {
 /* Most matches of two views are within 2 pixels of the homography's mapping. */
 TEST(views_match) {
   const views *v = *state;
-  hs_matches m = matches_of(v->context, &v->a, &v->b, NULL);
+  scoped_matches m = matches_of(v->context, &v->a, &v->b, NULL);
   size_t right = 0;
   for (size_t i = 0; i < m.count; i++) {
     const hs_keypoint *p = &v->a.keypoints[m.pairs[i].first], *q = &v->b.keypoints[m.pairs[i].second];
@@ -89,7 +83,6 @@ TEST(views_match) {
   }
   assert_true(m.count > v->a.count / 4);
   assert_true(right * 100 > m.count * 97);
-  hs_matches_free(&m);
 }
 
 TEST(exchange_exchanges) {
@@ -98,19 +91,17 @@ TEST(exchange_exchanges) {
     hs_match_options o = defaults();
     o.ratio = style ? 0.0 : 0.8;
     o.max_distance = style ? 260.0 : 0.0;
-    hs_matches ab = matches_of(v->context, &v->a, &v->b, &o), ba = matches_of(v->context, &v->b, &v->a, &o);
+    scoped_matches ab = matches_of(v->context, &v->a, &v->b, &o), ba = matches_of(v->context, &v->b, &v->a, &o);
     assert_true(ab.count > 0);
     assert_int_equal(ab.count, ba.count);
     for (size_t i = 0; i < ba.count; i++) assert_true(has(&ab, ba.pairs[i].second, ba.pairs[i].first));
-    hs_matches_free(&ab);
-    hs_matches_free(&ba);
   }
 }
 
 /* The second list reversed: the same pairs under other numbers. Random descriptors: no two distances are equal. */
 TEST(order_does_not_matter) {
   const views *v = *state;
-  hs_features a = {0}, b = {0}, backwards = {0};
+  scoped_features a = {0}, b = {0}, backwards = {0};
   feature_maker_fill(&a, 90, FEATURES_UNIT_F32, 5);
   feature_maker_fill(&b, 113, FEATURES_UNIT_F32, 6);
   feature_maker_fill(&backwards, 113, FEATURES_UNIT_F32, 6);
@@ -119,7 +110,7 @@ TEST(order_does_not_matter) {
     memcpy((char *)backwards.descriptors + i * bytes, (const char *)b.descriptors + (b.count - 1 - i) * bytes, bytes);
   hs_match_options o = defaults();
   o.ratio = 0.0;
-  hs_matches m = matches_of(v->context, &a, &b, &o), n = matches_of(v->context, &a, &backwards, &o);
+  scoped_matches m = matches_of(v->context, &a, &b, &o), n = matches_of(v->context, &a, &backwards, &o);
   assert_true(m.count > 0);
   assert_int_equal(m.count, n.count);
   for (size_t i = 0; i < m.count; i++) {
@@ -127,21 +118,16 @@ TEST(order_does_not_matter) {
     assert_int_equal(n.pairs[i].second, b.count - 1 - m.pairs[i].second);
     assert_true(n.pairs[i].distance == m.pairs[i].distance && n.pairs[i].next_distance == m.pairs[i].next_distance);
   }
-  hs_matches_free(&m);
-  hs_matches_free(&n);
-  hs_features_free(&a);
-  hs_features_free(&b);
-  hs_features_free(&backwards);
 }
 
 TEST(infinite_guides_change_nothing) {
   const views *v = *state;
-  hs_matches plain = matches_of(v->context, &v->a, &v->b, NULL);
+  scoped_matches plain = matches_of(v->context, &v->a, &v->b, NULL);
   for (int guide = HS_GUIDE_HOMOGRAPHY; guide <= HS_GUIDE_FUNDAMENTAL; guide++) {
     hs_match_options o = defaults();
     o.guide = (hs_guide)guide;
     o.guide_tolerance = (double)INFINITY;
-    hs_matches guided = matches_of(v->context, &v->a, &v->b, &o);
+    scoped_matches guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
     o.guide_tolerance = 1e200; /* its square underflows: the guide is not applied */
@@ -154,9 +140,7 @@ TEST(infinite_guides_change_nothing) {
     o.guide_tolerance = 1e9; /* every pair agrees, but the guide is applied */
     guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
-    hs_matches_free(&guided);
   }
-  hs_matches_free(&plain);
 }
 
 /* With the true homography every match agrees with it, and there are more than without, because rivals at other
@@ -167,10 +151,10 @@ TEST(guides_guide) {
   o.guide = HS_GUIDE_HOMOGRAPHY;
   o.guide_tolerance = 3.0;
   memcpy(o.guide_matrix, view, sizeof view);
-  hs_matches plain = matches_of(v->context, &v->a, &v->b, NULL), guided = matches_of(v->context, &v->a, &v->b, &o);
+  scoped_matches plain = matches_of(v->context, &v->a, &v->b, NULL), guided = matches_of(v->context, &v->a, &v->b, &o);
   assert_true(guided.count > plain.count);
   for (int k = 0; k < 9; k++) o.guide_matrix[k] *= -7.5; /* any scale and sign */
-  hs_matches scaled = matches_of(v->context, &v->a, &v->b, &o);
+  scoped_matches scaled = matches_of(v->context, &v->a, &v->b, &o);
   assert_int_equal(scaled.count, guided.count);
   for (size_t i = 0; i < guided.count; i++) {
     const hs_keypoint *p = &v->a.keypoints[guided.pairs[i].first], *q = &v->b.keypoints[guided.pairs[i].second];
@@ -179,9 +163,6 @@ TEST(guides_guide) {
     const double y = (view[3] * (double)p->x + view[4] * (double)p->y + view[5]) / w;
     assert_true(hypot(x - (double)q->x, y - (double)q->y) <= 3.0 + 1e-9);
   }
-  hs_matches_free(&plain);
-  hs_matches_free(&guided);
-  hs_matches_free(&scaled);
 }
 
 /* A sideways motion: epipolar lines are rows, the Sampson distance is the difference of y over sqrt 2. */
@@ -194,7 +175,7 @@ TEST(epipolar_lines_guide) {
   o.ratio = 0.0;
   o.mutual = 0;
   memcpy(o.guide_matrix, rows, sizeof rows);
-  hs_nearest *nearest = calloc(v->a.count, sizeof *nearest);
+  SCOPED_MEMORY hs_nearest *nearest = calloc(v->a.count, sizeof *nearest);
   assert_non_null(nearest);
   assert_int_equal(hs_find_nearest(v->context, &v->a, &v->b, &o, nearest), HS_OK);
   for (size_t i = 0; i < v->a.count; i++) {
@@ -209,7 +190,6 @@ TEST(epipolar_lines_guide) {
     if (candidates == 0) assert_true(nearest[i].nearest == HS_NO_FEATURE && isinf(nearest[i].nearest_squared));
     if (candidates < 2) assert_true(nearest[i].second == HS_NO_FEATURE && isinf(nearest[i].second_squared));
   }
-  free(nearest);
 }
 
 /* A stricter test keeps a subset of a laxer test's matches. */
@@ -218,28 +198,26 @@ TEST(tests_only_take_away) {
   hs_match_options lax = defaults();
   lax.ratio = 0.0;
   lax.mutual = 0;
-  hs_matches all = matches_of(v->context, &v->a, &v->b, &lax);
+  scoped_matches all = matches_of(v->context, &v->a, &v->b, &lax);
   assert_int_equal(all.count, v->a.count);
   for (int test = 0; test < 3; test++) {
     hs_match_options strict = lax;
     if (test == 0) strict.ratio = 0.9;
     if (test == 1) strict.max_distance = 150.0;
     if (test == 2) strict.mutual = 1;
-    hs_matches some = matches_of(v->context, &v->a, &v->b, &strict);
+    scoped_matches some = matches_of(v->context, &v->a, &v->b, &strict);
     assert_true(some.count > 0 && some.count < all.count);
     for (size_t i = 0; i < some.count; i++) {
       const hs_match_pair *p = &all.pairs[some.pairs[i].first];
       assert_memory_equal(p, &some.pairs[i], sizeof *p);
     }
-    hs_matches_free(&some);
   }
-  hs_matches_free(&all);
 }
 
 /* Without a context, with one thread or several, and from the reference: the same bytes. */
 TEST(backends_agree) {
   const views *v = *state;
-  hs_matches expected = matches_of(NULL, &v->a, &v->b, NULL);
+  scoped_matches expected = matches_of(NULL, &v->a, &v->b, NULL);
   static const char *const variants[] = {NULL, "match=ref"};
   for (int threads = 1; threads <= 3; threads++)
     for (int k = 0; k < 2; k++) {
@@ -247,33 +225,27 @@ TEST(backends_agree) {
       o.threads = threads;
       const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, variants[k]);
       o.expert = &expert;
-      hs_context *c = extraction_context(&o);
-      hs_matches found = matches_of(c, &v->a, &v->b, NULL);
+      scoped_context *c = extraction_context(&o);
+      scoped_matches found = matches_of(c, &v->a, &v->b, NULL);
       check_same(&expected, &found);
-      hs_matches_free(&found);
-      hs_destroy(c);
     }
-  hs_matches_free(&expected);
 }
 
 /* A descriptor that occurs twice in the second list: the nearest two are equally far, so no ratio test passes. */
 TEST(duplicates_fail_the_ratio) {
   const views *v = *state;
-  hs_features a = {0}, b = {0};
+  scoped_features a = {0}, b = {0};
   feature_maker_fill(&a, 1, FEATURES_U8, 3);
   feature_maker_fill(&b, 4, FEATURES_U8, 4);
   memcpy((uint8_t *)b.descriptors + 3 * HS_DESCRIPTOR_LENGTH, a.descriptors, HS_DESCRIPTOR_LENGTH);
   memcpy((uint8_t *)b.descriptors + 1 * HS_DESCRIPTOR_LENGTH, a.descriptors, HS_DESCRIPTOR_LENGTH);
   hs_match_options o = defaults();
-  hs_matches m = matches_of(v->context, &a, &b, &o);
+  scoped_matches m = matches_of(v->context, &a, &b, &o);
   assert_int_equal(m.count, 0);
   o.ratio = 0.0;
   assert_int_equal(hs_match(v->context, &a, &b, &o, &m), HS_OK);
   assert_int_equal(m.count, 1);
   assert_true(m.pairs[0].second == 1 && m.pairs[0].distance == 0.0f && m.pairs[0].next_distance == 0.0f);
-  hs_matches_free(&m);
-  hs_features_free(&a);
-  hs_features_free(&b);
 }
 
 TESTS_BETWEEN(open_views, close_views)

@@ -9,7 +9,6 @@
 
 #include "pipeline/base/features.h"
 #include "tests/support/collection_maker.h"
-#include "tests/support/extraction.h"
 
 enum { IMAGES = 36, FEATURES = 200, HEADER_BYTES = 64, SLOW_MS = 100 };
 
@@ -65,7 +64,7 @@ static size_t most_of_run(const test_collection *c, int32_t threads, uint64_t ma
   o.threads = threads;
   o.max_memory_bytes = max_memory;
   o.allocator = &allocator;
-  hs_context *context = extraction_context(&o);
+  scoped_context *context = extraction_context(&o);
   hs_collection_image images[IMAGES];
   memset(images, 0, sizeof images);
   for (size_t i = 0; i < IMAGES; i++) images[i].feature_count = c->features[0].count;
@@ -90,7 +89,6 @@ static size_t most_of_run(const test_collection *c, int32_t threads, uint64_t ma
   }
   hs_pairs_end(run);
   assert_int_equal(m.bytes, before);
-  hs_destroy(context);
   return m.most - before;
 }
 

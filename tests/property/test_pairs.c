@@ -4,14 +4,11 @@
  * Covers collections of images of all sizes, with none and one feature too, bytes and floats, any number of threads,
  * any memory, lists in any order, features passed or read, with and without verification and guided matching.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
 #include "tests/support/collection_maker.h"
-#include "tests/support/extraction.h"
-#include "tests/support/feature_maker.h"
 #include "tests/support/two_view_scene.h"
 
 /* The result of one pair. */

@@ -2,11 +2,9 @@
  * Patches: values on an analytic plane, samples from the reference's pyramid, the same bytes for every instruction set,
  * number of threads and device, and refusals.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
-#include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
 enum { SIZE = 9 };
@@ -19,11 +17,6 @@ BEFORE_TESTS() {
   scene = extraction_scene(167, 125, 11, NULL);
   found = extraction_once(&o, &scene);
   assert_true(found.count > 60);
-}
-
-AFTER_TESTS() {
-  hs_features_free(&found);
-  hs_image_free(&scene);
 }
 
 static hs_patch_options patch_options(int32_t size, hs_patch_type type) {
@@ -47,9 +40,8 @@ static void *take(hs_context *c, const hs_patch_options *o, const hs_frame *fram
 }
 
 static void *take_once(const hs_options *options, const hs_patch_options *o) {
-  hs_context *c = extraction_context(options);
+  scoped_context *c = extraction_context(options);
   void *patches = take(c, o, NULL);
-  hs_destroy(c);
   return patches;
 }
 
@@ -62,13 +54,13 @@ TEST(test_plane) {
   static const hs_upsample grids[] = {HS_UPSAMPLE_HALF_PIXEL, HS_UPSAMPLE_ALIGNED};
   const hs_keypoint k = {.x = 100.3f, .y = 80.7f, .sigma = 2.5f, .orientation = 0.7f};
   const hs_frame frame = {3.0f, -0.5f, 1.25f, 2.0f};
-  hs_image plane = extraction_blank(200, 160);
+  scoped_image plane = extraction_blank(200, 160);
   for (int y = 0; y < 160; y++)
     for (int x = 0; x < 200; x++) extraction_floats(&plane)[y * 200 + x] = 0.2f + 0.003f * (float)x + 0.002f * (float)y;
   for (int n = 0; n < 12; n++) {
     hs_options options = extraction_options(HS_PROFILE_LOWE);
     options.upsample = grids[n / 6];
-    hs_context *c = extraction_context(&options);
+    scoped_context *c = extraction_context(&options);
     hs_patch_options o = patch_options(SIZE, HS_PATCH_F32);
     float patch[SIZE * SIZE];
     o.blur = blurs[n % 3];
@@ -83,9 +75,7 @@ TEST(test_plane) {
         const double y = 80.7 + (framed ? 1.25 * u + 2.0 * v : b * u + a * v);
         assert_true(fabs(0.2 + 0.003 * x + 0.002 * y - (double)patch[j * SIZE + i]) < 5e-6);
       }
-    hs_destroy(c);
   }
-  hs_image_free(&plane);
 }
 
 static float bilinear(const float *data, size_t stride, int width, int height, float x, float y) {
@@ -153,7 +143,7 @@ TEST(test_bytes_and_edges) {
   free(floats);
   free(bytes);
   /* Positions far outside read the nearest corner; one pixel has no neighbour. */
-  hs_context *c = extraction_context(&options);
+  scoped_context *c = extraction_context(&options);
   const hs_keypoint far_off[] = {{.x = -4000.0f, .y = 9000.0f, .sigma = 2.0f},
                                  {.x = 4e6f, .y = -4e6f, .sigma = 900.0f}};
   uint8_t corner[2 * SIZE * SIZE];
@@ -169,22 +159,20 @@ TEST(test_bytes_and_edges) {
   o.blur = 16.0f; /* there is no octave to choose */
   assert_int_equal(hs_extract_patches(c, &pixel, far_off, NULL, 1, &o, corner, NULL), HS_OK);
   for (int i = 0; i < SIZE * SIZE; i++) assert_int_equal(corner[i], 201);
-  hs_destroy(c);
 }
 
 /* A circular frame equals the keypoint's own patch, up to the rounding of sine and cosine. */
 TEST(test_frames) {
-  const hs_options options = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&options);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   const hs_patch_options o = patch_options(SIZE, HS_PATCH_F32);
-  hs_frame *frames = malloc(sizeof *frames * found.count);
+  SCOPED_MEMORY hs_frame *frames = malloc(sizeof *frames * found.count);
   assert_non_null(frames);
   for (size_t i = 0; i < found.count; i++) {
     const hs_keypoint *k = &found.keypoints[i];
     const float a = k->sigma * cosf(k->orientation), b = k->sigma * sinf(k->orientation);
     frames[i] = (hs_frame){a, -b, b, a};
   }
-  float *plain = take(c, &o, NULL), *framed = take(c, &o, frames);
+  SCOPED_MEMORY float *plain = take(c, &o, NULL), *framed = take(c, &o, frames);
   size_t other_layer = 0;
   for (size_t i = 0; i < found.count; i++) {
     float most = 0.0f;
@@ -192,19 +180,14 @@ TEST(test_frames) {
     if (most > 1e-3f) other_layer++;
   }
   assert_true(other_layer < found.count / 50 + 1);
-  free(plain);
-  free(framed);
-  free(frames);
-  hs_destroy(c);
 }
 
 /* ------------------------------------------------------------------ the same bytes */
 
 static void check_same(const hs_options *options, const void *expected, const hs_patch_options *o, const char *what) {
-  void *got = take_once(options, o);
+  SCOPED_MEMORY void *got = take_once(options, o);
   if (memcmp(expected, got, found.count * (size_t)o->size * (size_t)o->size * sample_bytes(o)) != 0)
     fail_msg("other patches: %s", what);
-  free(got);
 }
 
 TEST(test_same_bytes) {
@@ -213,13 +196,12 @@ TEST(test_same_bytes) {
     options.threads = 1;
     options.equalize = p == HS_PROFILE_VLFEAT;
     hs_patch_options o = patch_options(p == HS_PROFILE_COLMAP ? 64 : 32, p % 2 ? HS_PATCH_F32 : HS_PATCH_U8);
-    void *expected = take_once(&options, &o);
+    SCOPED_MEMORY void *expected = take_once(&options, &o);
     options.threads = 5;
     check_same(&options, expected, &o, "threads");
     hs_expert_options expert = extraction_expert((hs_profile)p, "base=ref,blur=ref,halve=ref");
     options.expert = &expert;
     check_same(&options, expected, &o, "reference");
-    free(expected);
   }
 }
 
@@ -229,12 +211,12 @@ TEST(test_device) {
   static const hs_device devices[] = {HS_DEVICE_CUDA, HS_DEVICE_HYBRID};
   const hs_patch_options o = patch_options(32, HS_PATCH_U8);
   hs_options options = extraction_options(HS_PROFILE_LOWE);
-  void *expected = take_once(&options, &o);
+  SCOPED_MEMORY void *expected = take_once(&options, &o);
   for (int d = 0; d < 2; d++) {
     options.device = devices[d];
     options.split = d;
-    hs_context *c = extraction_context(&options);
-    hs_features f = {0};
+    scoped_context *c = extraction_context(&options);
+    scoped_features f = {0};
     for (int round = 0; round < 2; round++) {
       assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
       void *got = take(c, &o, NULL);
@@ -245,17 +227,13 @@ TEST(test_device) {
       assert_int_equal(hs_wait(c, &f), HS_OK);
       extraction_check_equal(&found, &f, "in flight during patches");
     }
-    hs_features_free(&f);
-    hs_destroy(c);
   }
-  free(expected);
 }
 
 /* ------------------------------------------------------------------ refusals */
 
 TEST(test_refused_keypoints) {
-  const hs_options options = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&options);
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   const hs_patch_options o = patch_options(SIZE, HS_PATCH_U8);
   const hs_keypoint good = {.x = 50.0f, .y = 50.0f, .sigma = 2.0f};
   hs_keypoint k[8] = {good, good, good, good, good, good, good, good};
@@ -285,7 +263,6 @@ TEST(test_refused_keypoints) {
   assert_int_equal(statuses[1], HS_ERR_KEYPOINT); /* singular */
   assert_int_equal(statuses[2], HS_ERR_KEYPOINT);
   assert_int_equal(hs_extract_patches(c, &scene, NULL, NULL, 0, NULL, NULL, NULL), HS_OK);
-  hs_destroy(c);
 }
 
 static void refuse(hs_context *c, const hs_patch_options *o, const hs_frame *frames, const char *word) {
@@ -297,7 +274,7 @@ static void refuse(hs_context *c, const hs_patch_options *o, const hs_frame *fra
 
 TEST(test_refused_options) {
   hs_options options = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&options);
+  scoped_context *c = extraction_context(&options);
   const hs_patch_options good = patch_options(SIZE, HS_PATCH_U8);
   const hs_frame frame = {1.0f, 0.0f, 0.0f, 1.0f};
   hs_patch_options o = good;
@@ -327,5 +304,4 @@ TEST(test_refused_options) {
   assert_int_equal(hs_extract_patches(c, &scene, &k, NULL, 1, &o, room, NULL), HS_ERR_LIMIT);
   o.blur = 16.0f;
   assert_int_equal(hs_extract_patches(c, &scene, &k, NULL, 1, &o, room, NULL), HS_ERR_LIMIT);
-  hs_destroy(c);
 }

@@ -7,7 +7,6 @@
 
 #include "cpu/schedule/stage_jobs.h"
 #include "pipeline/context/context.h"
-#include "tests/support/extraction.h"
 
 static hs_image scene, others[3];
 static hs_features expected[EXTRACTION_PROFILES];
@@ -24,17 +23,10 @@ BEFORE_TESTS() {
   }
 }
 
-AFTER_TESTS() {
-  for (int p = 0; p < EXTRACTION_PROFILES; p++) hs_features_free(&expected[p]);
-  for (int i = 0; i < 3; i++) hs_image_free(&others[i]);
-  hs_image_free(&scene);
-}
-
 TEST(test_after_other_pictures) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
-    const hs_options o = extraction_options((hs_profile)p);
-    hs_context *c = extraction_context(&o);
-    hs_features f = {0};
+    scoped_context *c = extraction_context_of((hs_profile)p);
+    scoped_features f = {0};
     for (int i = 0; i < 4; i++) {
       assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
       extraction_check_equal(&expected[p], &f, "after other pictures");
@@ -42,8 +34,6 @@ TEST(test_after_other_pictures) {
       if (i == 1) assert_int_equal(hs_detect(c, &scene, NULL, &f), HS_OK);
       if (i == 2) assert_int_equal(hs_describe(c, &scene, expected[p].keypoints, 5, &f, NULL), HS_OK);
     }
-    hs_features_free(&f);
-    hs_destroy(c);
   }
 }
 
@@ -53,15 +43,14 @@ TEST(test_thread_counts) {
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
       hs_options o = extraction_options((hs_profile)p);
       o.threads = counts[i];
-      hs_features f = extraction_once(&o, &scene);
+      scoped_features f = extraction_once(&o, &scene);
       extraction_check_equal(&expected[p], &f, "with other threads");
-      hs_features_free(&f);
     }
 }
 
 /* Octaves so large that one or two threads make and search each in one fused pass; more threads share their bands. */
 TEST(test_large_octaves) {
-  hs_image large = extraction_scene(1300, 1250, 5, NULL);
+  scoped_image large = extraction_scene(1300, 1250, 5, NULL);
   for (int way = 0; way < 4; way++) {
     hs_options o = extraction_options(way == 1 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
     o.dsp = way == 2; /* reads level 0 too */
@@ -72,18 +61,16 @@ TEST(test_large_octaves) {
     hs_features by_threads[2];
     for (int i = 0; i < 2; i++) {
       o.threads = i > 0 ? 3 : 1 + way % 2;
-      hs_context *c = extraction_context(&o);
+      scoped_context *c = extraction_context(&o);
       by_threads[i] = extraction_run(c, &large);
       assert_int_equal(c->plan.passes, i == 0 ? 3 : 0);
       assert_int_equal(c->plan.request.graph_bytes != NULL, i > 0);
       candidates[i] = c->statistics.candidates;
-      hs_destroy(c);
     }
     assert_true(by_threads[0].count >= 500 && candidates[0] == candidates[1]);
     extraction_check_equal(&by_threads[0], &by_threads[1], "large octaves");
     for (int i = 0; i < 2; i++) hs_features_free(&by_threads[i]);
   }
-  hs_image_free(&large);
 }
 
 /* A frame whose large levels get their last chunk late; checks the buffers that reuse their memory. */
@@ -128,28 +115,24 @@ static void begin_halve(halve_job *job, const halve_args *args) {
 /* The last band of the first octave, 16 rows of 272, is within the border, where detection reads nothing. It must still
  * be made before the other octaves reuse the last level's memory. */
 TEST(test_border_of_a_whole_band) {
-  hs_image tall = extraction_scene(200, 136, 5, NULL);
+  scoped_image tall = extraction_scene(200, 136, 5, NULL);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.border = 40;
   o.threads = 1;
-  hs_features alone = extraction_once(&o, &tall);
+  scoped_features alone = extraction_once(&o, &tall);
   assert_true(alone.count > 0);
   o.threads = 4;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   late.jobs = c->ops.jobs[STAGE_BLUR];
   if (!late.jobs) skip_because("without vectors stage follows stage");
   stage_jobs jobs = *late.jobs;
   jobs.blur = begin_blur;
   jobs.halve = begin_halve;
   c->ops.jobs[STAGE_BLUR] = c->ops.jobs[STAGE_HALVE] = &jobs;
-  hs_features f = extraction_run(c, &tall);
+  scoped_features f = extraction_run(c, &tall);
   extraction_check_equal(&alone, &f, "with a late band in the border");
   assert_int_equal(atomic_load(&late.unfinished), 0);
   assert_int_equal(atomic_load(&late.too_early), 0);
-  hs_features_free(&alone);
-  hs_features_free(&f);
-  hs_destroy(c);
-  hs_image_free(&tall);
 }
 
 /* Lists that are too small at first, one or both, with and without selection. */
@@ -158,16 +141,13 @@ static void check_capacities(hs_profile profile, int32_t max_features, const hs_
   for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
     hs_options o = extraction_options(profile);
     o.max_features = max_features;
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     c->keypoint_capacity = rooms[i][0];
     c->feature_capacity = rooms[i][1];
-    hs_features f = extraction_run(c, &scene);
-    hs_statistics s = {.struct_size = sizeof s};
-    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    scoped_features f = extraction_run(c, &scene);
+    hs_statistics s = statistics_of(c);
     assert_true(s.regrown_frames >= 1 && s.frames == 1);
     extraction_check_equal(wanted, &f, "with little room");
-    hs_features_free(&f);
-    hs_destroy(c);
   }
 }
 
@@ -176,11 +156,10 @@ TEST(test_capacities) {
     hs_options o = extraction_options((hs_profile)p);
     check_capacities((hs_profile)p, o.max_features, &expected[p]);
     o.max_features = 45;
-    hs_features selected = extraction_once(&o, &scene);
+    scoped_features selected = extraction_once(&o, &scene);
     /* Whole levels may exceed the limit. */
     assert_true(o.selection == HS_SELECT_LEVELS ? selected.count >= 45 : selected.count == 45);
     check_capacities((hs_profile)p, 45, &selected);
-    hs_features_free(&selected);
   }
 }
 
@@ -196,9 +175,8 @@ TEST(test_mixed_variants) {
     const hs_expert_options expert = extraction_expert(profile, mixtures[i]);
     hs_options o = extraction_options(profile);
     o.expert = &expert;
-    hs_features f = extraction_once(&o, &scene);
+    scoped_features f = extraction_once(&o, &scene);
     extraction_check_equal(&expected[i % EXTRACTION_PROFILES], &f, mixtures[i]);
-    hs_features_free(&f);
   }
 }
 

@@ -31,12 +31,6 @@ static hs_options options_of(hs_profile profile) {
   return o;
 }
 
-static hs_statistics statistics_of(const hs_context *c) {
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  return s;
-}
-
 ENGINE_TEST(ON_ALL, test_png) {
   const int32_t w = width_of(), h = height_of();
   const png_spec specs[] = {{0, 16, false, false, w, h}, {2, 8, false, true, w, h},   {4, 8, true, false, w, h},
@@ -44,13 +38,12 @@ ENGINE_TEST(ON_ALL, test_png) {
                             {0, 4, false, false, w, h},  {6, 16, false, false, w, h}};
   for (size_t i = 0; i < (engine_is_gpu() ? 3 : sizeof specs / sizeof specs[0]); i++) {
     char what[64];
-    image_file file = png_spec_make(&specs[i]);
+    scoped_file file = png_spec_make(&specs[i]);
     if (!file.bytes) skip();
     hs_options o = options_of((hs_profile)(i % EXTRACTION_PROFILES));
     o.contrast = 0.001f;
     snprintf(what, sizeof what, "PNG of type %d, %d bits", specs[i].colour_type, specs[i].depth);
     (void)rows_check_file(&o, &file, NULL, what);
-    image_file_free(&file);
   }
 }
 
@@ -62,12 +55,11 @@ ENGINE_TEST(ON_CPU, test_jpeg) {
     for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
       if (!extent_pairs(i, coding % 2, 2)) continue;
       const jpeg_spec spec = {spaces[i], coding, 90, 2, 3, WIDTH, HEIGHT, NULL, 0};
-      image_file file = rows_jpeg_of_scene(&spec);
+      scoped_file file = rows_jpeg_of_scene(&spec);
       hs_options o = options_of(i % 2 ? HS_PROFILE_COLMAP : HS_PROFILE_LOWE);
       o.first_octave = -(int32_t)(i % 2);
       load.jpeg_scale = coding == JPEG_BASELINE && i == 2 ? 2 : 1;
       if (file.bytes) (void)rows_check_file(&o, &file, &load, "JPEG");
-      image_file_free(&file);
     }
 }
 
@@ -78,10 +70,9 @@ ENGINE_TEST(ON_CPU, test_turned) {
     const exif_field field = {IN_FIRST, 0x0112, FIELD_SHORT, 1, {orientation}};
     const size_t size = exif_maker_make('M', &field, 1, app1);
     const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, WIDTH, HEIGHT, app1, size};
-    image_file file = rows_jpeg_of_scene(&spec);
+    scoped_file file = rows_jpeg_of_scene(&spec);
     const hs_options o = options_of(HS_PROFILE_LOWE);
     if (file.bytes) (void)rows_check_file(&o, &file, NULL, "turned");
-    image_file_free(&file);
   }
 }
 
@@ -118,11 +109,10 @@ ENGINE_TEST(ON_ALL, test_changes) {
     const int32_t halves = 2 + o.first_octave, w = engine_is_gpu() ? width_of() / 2 * halves : 613,
                   h = engine_is_gpu() ? height_of() / 2 * halves : 467;
     const jpeg_spec spec = {i % 2 && engine_is_gpu() ? JPEG_YCBCR : JPEG_GRAY, JPEG_BASELINE, 90, 2, 0, w, h, NULL, 0};
-    image_file file = rows_jpeg_of_scene(&spec);
+    scoped_file file = rows_jpeg_of_scene(&spec);
     if (!file.bytes) skip();
     load.keep_encoded = engine_is_gpu() && i % 2; /* the device could decode it, but lacks memory for the frame */
     (void)rows_check_file(&o, &file, &load, "changed options");
-    image_file_free(&file);
   }
 }
 
@@ -130,7 +120,7 @@ ENGINE_TEST(ON_ALL, test_changes) {
 ENGINE_TEST(ON_CPU, test_memory) {
   enum { SIDE = 1000 };
   const png_spec spec = {0, 16, false, false, SIDE, SIDE};
-  image_file file = png_spec_make(&spec);
+  scoped_file file = png_spec_make(&spec);
   if (!file.bytes) skip();
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.contrast = 0.001f;
@@ -143,7 +133,6 @@ ENGINE_TEST(ON_CPU, test_memory) {
   if (most > allowed + context_bytes + DECODING_BYTES)
     fail_msg("%zu bytes were held, %llu, %llu of the context and %d for decoding are allowed", most,
              (unsigned long long)allowed, (unsigned long long)context_bytes, DECODING_BYTES);
-  image_file_free(&file);
 }
 
 /* The predicted memory of a file's workspace equals the held memory, for bands smaller and larger than the third
@@ -154,17 +143,17 @@ ENGINE_TEST(ON_CPU, test_promise) {
   for (int i = 0; i < 6; i++) {
     const int32_t side = sides[i / 2], depth = i % 2 == 0 ? 8 : 16;
     const png_spec spec = {0, depth, false, false, side, side};
-    image_file file = png_spec_make(&spec);
+    scoped_file file = png_spec_make(&spec);
     if (!file.bytes) skip();
     hs_options o = options_of(HS_PROFILE_LOWE);
     uint64_t promised = 0, of_picture = 0, device = 0;
-    hs_features f = {0};
+    scoped_features f = {0};
     o.max_memory_bytes = rows_cap(o, side, side);
     const hs_sample_type type = depth == 8 ? HS_U8 : HS_U16;
     assert_int_equal(hs_workspace_query_rows(&o, side, side, type, &promised, &device), HS_OK);
     assert_int_equal(hs_workspace_query(&o, side, side, &of_picture, &device), HS_OK);
     larger += promised > of_picture;
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f), HS_OK);
     assert_int_equal(statistics_of(c).regrown_frames, 0);
     assert_int_equal(statistics_of(c).workspace_bytes, promised);
@@ -172,9 +161,6 @@ ENGINE_TEST(ON_CPU, test_promise) {
     assert_int_equal(hs_workspace_query_rows(&o, side, side, type, &promised, &device), HS_OK);
     assert_int_equal(hs_workspace_query(&o, side, side, &of_picture, &device), HS_OK);
     assert_int_equal(promised, of_picture);
-    hs_features_free(&f);
-    hs_destroy(c);
-    image_file_free(&file);
   }
   assert_in_range(larger, 1, 5);
 }
@@ -195,24 +181,21 @@ ENGINE_TEST(ON_GPU, test_device_promise) {
   const int32_t w = width_of(), h = height_of();
   for (int i = 0; i < 2; i++) {
     const png_spec spec = {0, i == 0 ? 8 : 16, false, false, w, h};
-    image_file file = png_spec_make(&spec);
+    scoped_file file = png_spec_make(&spec);
     if (!file.bytes) skip();
     hs_options o = options_of(HS_PROFILE_LOWE);
     uint64_t host = 0, device = 0;
-    hs_features f = {0};
+    scoped_features f = {0};
     o.contrast = 0.05f;
     o.max_memory_bytes = rows_cap(o, w, h);
     promise_of(&o, w, h, i == 0 ? HS_U8 : HS_U16, &host, &device);
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     for (int frame = 0; frame < 2; frame++) {
       assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f), HS_OK);
       assert_int_equal(statistics_of(c).workspace_bytes, host);
       assert_int_equal(statistics_of(c).device_bytes, device);
     }
     assert_int_equal(statistics_of(c).regrown_frames, 0);
-    hs_features_free(&f);
-    hs_destroy(c);
-    image_file_free(&file);
   }
 }
 
@@ -220,7 +203,7 @@ ENGINE_TEST(ON_GPU, test_device_promise) {
 ENGINE_TEST(ON_GPU, test_host_memory_of_a_gpu) {
   enum { SIDE = 1500 };
   const png_spec spec = {0, 16, false, false, SIDE, SIDE};
-  image_file file = png_spec_make(&spec);
+  scoped_file file = png_spec_make(&spec);
   if (!file.bytes) skip();
   hs_options o = options_of(HS_PROFILE_LOWE);
   uint64_t host = 0, device = 0;
@@ -233,7 +216,6 @@ ENGINE_TEST(ON_GPU, test_host_memory_of_a_gpu) {
   if (most > host + DECODING_BYTES - (2 << 20))
     fail_msg("%zu bytes were held, %llu are promised, pinned memory included", most, (unsigned long long)host);
   assert_true(2 * SIDE * SIDE > DECODING_BYTES + (1 << 20));
-  image_file_free(&file);
 }
 
 ENGINE_TEST(ON_ALL, test_damaged) {
@@ -262,18 +244,17 @@ ENGINE_TEST(ON_CPU, test_changed_file) {
   const exif_field field = {IN_EXIF, 0xA405, FIELD_SHORT, 1, {28}};
   const size_t size = exif_maker_make('M', &field, 1, app1);
   jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, WIDTH, HEIGHT, app1, size};
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES], message[512];
   uint8_t row[WIDTH];
   hs_exif exif;
   const hs_exif nothing = {0};
   hs_load_options load;
   image_rows rows;
-  image_file first = rows_jpeg_of_scene(&spec);
+  scoped_file first = rows_jpeg_of_scene(&spec);
   if (!first.bytes) skip();
   spec.height--;
-  image_file second = rows_jpeg_of_scene(&spec);
-  scratch_folder_make(&folder);
+  scoped_file second = rows_jpeg_of_scene(&spec);
   scratch_write_file(scratch_folder_path(&folder, "picture", path), first.bytes, first.size);
   hs_load_options_init(&load);
   load.exif = &exif;
@@ -288,7 +269,4 @@ ENGINE_TEST(ON_CPU, test_changed_file) {
   assert_non_null(strstr(message, "changed"));
   assert_memory_equal(&exif, &nothing, sizeof exif);
   image_rows_close(&rows);
-  scratch_folder_remove(&folder);
-  image_file_free(&first);
-  image_file_free(&second);
 }

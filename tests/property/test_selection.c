@@ -1,11 +1,8 @@
 /*
  * Selection, masks and regions equal sorting and filtering the full list.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 enum { WIDTH = 107, HEIGHT = 85, FEATURES_MAX = 20000 };
 
@@ -68,21 +65,19 @@ TEST(test_whole_levels) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = full_options((hs_profile)p);
     o.selection = HS_SELECT_LEVELS;
-    hs_features full = extraction_once(&o, &scene);
+    scoped_features full = extraction_once(&o, &scene);
     size_t distinct = 0;
     const size_t counts[] = {1, 2, 9, 30, 31, full.count / 2, full.count - 1, full.count, 1u << 30};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
       o.max_features = (int32_t)counts[i];
-      hs_features f = extraction_once(&o, &scene);
+      scoped_features f = extraction_once(&o, &scene);
       memset(keep, 1, sizeof keep);
       keep_levels(&full, keep, counts[i]);
       extraction_check_filtered(&full, keep, &f, "whole levels");
       assert_true(f.count >= counts[i] || f.count == full.count);
       distinct += f.count < full.count && f.count > counts[i];
-      hs_features_free(&f);
     }
     assert_true(distinct >= 3);
-    hs_features_free(&full);
   }
 }
 
@@ -91,19 +86,17 @@ TEST(test_max_features) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int by = HS_SELECT_RESPONSE; by <= HS_SELECT_SCALE; by++) {
       hs_options o = full_options((hs_profile)p);
-      hs_features full = extraction_once(&o, &scene);
+      scoped_features full = extraction_once(&o, &scene);
       assert_true(full.count > 50 && full.count < FEATURES_MAX);
       const size_t counts[] = {1, 17, full.count / 2, full.count - 1, full.count};
       for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         o.max_features = (int32_t)counts[i];
         o.selection = (hs_selection)by;
-        hs_features f = extraction_once(&o, &scene);
+        scoped_features f = extraction_once(&o, &scene);
         memset(keep, 1, sizeof keep);
         keep_best(&full, keep, counts[i], (hs_selection)by);
         extraction_check_filtered(&full, keep, &f, "max_features");
-        hs_features_free(&f);
       }
-      hs_features_free(&full);
     }
 }
 
@@ -161,12 +154,10 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
     o.selection = HS_SELECT_SCALE;
     keep_best(full, keep, (size_t)c->most, o.selection);
   }
-  hs_context *context = extraction_context(&o);
-  hs_features f = {0};
+  scoped_context *context = extraction_context(&o);
+  scoped_features f = {0};
   assert_int_equal(hs_extract(context, &scene, c->masked ? &view : NULL, &f), HS_OK);
   extraction_check_filtered(full, keep, &f, "filtered");
-  hs_features_free(&f);
-  hs_destroy(context);
 }
 
 /* A region without a pixel of the image is an error; user keypoints have no region. */
@@ -180,50 +171,43 @@ TEST(test_regions_outside) {
     o.region_y = outside[i][1];
     o.region_width = outside[i][2];
     o.region_height = outside[i][3];
-    hs_context *context = extraction_context(&o);
-    hs_features f = {0};
+    scoped_context *context = extraction_context(&o);
+    scoped_features f = {0};
     hs_status status;
     assert_int_equal(hs_extract(context, &scene, NULL, &f), HS_ERR_ARGUMENT);
     assert_non_null(strstr(hs_last_error(context), "the region"));
     assert_int_equal(hs_describe(context, &scene, &keypoint, 1, &f, &status), HS_OK);
     assert_int_equal(status, HS_OK);
-    hs_features_free(&f);
-    hs_destroy(context);
   }
 }
 
 TEST(test_masks_and_regions) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = full_options((hs_profile)p);
-    hs_features full = extraction_once(&o, &scene);
+    scoped_features full = extraction_once(&o, &scene);
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) check_filter((hs_profile)p, &filters[i], &full);
-    hs_features_free(&full);
   }
 }
 
 TEST(test_empty_and_full_masks) {
   static uint8_t mask[WIDTH * HEIGHT];
   const hs_image view = {.data = mask, .width = WIDTH, .height = HEIGHT};
-  const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = extraction_context(&o);
-  hs_features full = extraction_run(c, &scene), f = {0};
+  scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
+  scoped_features full = extraction_run(c, &scene), f = {0};
   memset(mask, 0, sizeof mask);
   assert_int_equal(hs_extract(c, &scene, &view, &f), HS_OK);
   assert_int_equal(f.count, 0);
   memset(mask, 1, sizeof mask);
   assert_int_equal(hs_extract(c, &scene, &view, &f), HS_OK);
   extraction_check_equal(&full, &f, "a mask of ones");
-  hs_features_free(&f);
-  hs_features_free(&full);
-  hs_destroy(c);
 }
 
 /* max_orientations keeps the strongest peaks: with 1 each keypoint has one of its features. */
 TEST(test_max_orientations) {
   hs_options o = full_options(HS_PROFILE_LOWE);
-  hs_features full = extraction_once(&o, &scene);
+  scoped_features full = extraction_once(&o, &scene);
   o.max_orientations = 1;
-  hs_features one = extraction_once(&o, &scene);
+  scoped_features one = extraction_once(&o, &scene);
   size_t i = 0;
   assert_true(one.count < full.count);
   for (size_t n = 0; n < one.count; n++) { /* a subsequence, one of each run of equal positions */
@@ -233,27 +217,20 @@ TEST(test_max_orientations) {
       assert_false(one.keypoints[n].x == one.keypoints[n - 1].x && one.keypoints[n].y == one.keypoints[n - 1].y &&
                    one.keypoints[n].sigma == one.keypoints[n - 1].sigma);
   }
-  hs_features_free(&one);
-  hs_features_free(&full);
 }
 
 /* Keypoints alone have no descriptors for selection to move. */
 TEST(test_max_features_of_keypoints_alone) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   o.max_features = 30;
-  hs_features whole = extraction_once(&o, &scene);
-  hs_context *context = NULL;
-  hs_features alone = {0};
+  scoped_features whole = extraction_once(&o, &scene);
+  scoped_context *context = NULL;
+  scoped_features alone = {0};
   assert_int_equal(hs_create(&context, &o), HS_OK);
   assert_int_equal(hs_detect(context, &scene, NULL, &alone), HS_OK);
   assert_int_equal(alone.count, 30);
   assert_null(alone.descriptors);
   assert_memory_equal(alone.keypoints, whole.keypoints, 30 * sizeof *whole.keypoints);
-  hs_features_free(&alone);
-  hs_destroy(context);
-  hs_features_free(&whole);
 }
 
 BEFORE_TESTS() { scene = extraction_scene(WIDTH, HEIGHT, 11, NULL); }
-
-AFTER_TESTS() { hs_image_free(&scene); }

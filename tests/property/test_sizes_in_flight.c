@@ -3,8 +3,6 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/extraction.h"
-
 enum { SIZES = 24, ROUNDS = 2, WIDTH = 330, HEIGHT = 250 };
 
 typedef struct pictures {
@@ -17,7 +15,7 @@ typedef struct pictures {
 static void pictures_make(pictures *p, const hs_options *options) {
   hs_options plain = *options;
   plain.device = HS_DEVICE_CPU;
-  hs_context *c = extraction_context(&plain);
+  scoped_context *c = extraction_context(&plain);
   p->scene = extraction_scene(WIDTH, HEIGHT, 5, NULL);
   for (int32_t i = 0; i < SIZES; i++) {
     p->window[i] = p->scene;
@@ -28,7 +26,6 @@ static void pictures_make(pictures *p, const hs_options *options) {
     assert_int_equal(hs_extract(c, &p->window[i], NULL, &p->alone[i]), HS_OK);
   }
   assert_true(p->alone[0].count > 50);
-  hs_destroy(c);
 }
 
 static void pictures_free(pictures *p) {
@@ -37,7 +34,7 @@ static void pictures_free(pictures *p) {
 }
 
 static void check_stream(const hs_options *o, const pictures *p) {
-  hs_context *c = extraction_context(o);
+  scoped_context *c = extraction_context(o);
   int32_t submitted = 0;
   for (int32_t waited = 0; waited < ROUNDS * SIZES; waited++) {
     const hs_features *view = NULL;
@@ -48,7 +45,6 @@ static void check_stream(const hs_options *o, const pictures *p) {
     assert_int_equal(hs_wait_view(c, &view), HS_OK);
     extraction_check_equal(&p->alone[waited % SIZES], view, what);
   }
-  hs_destroy(c);
 }
 
 /* Skips the test without a GPU. */

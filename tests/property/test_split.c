@@ -5,7 +5,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/frame/run_frame.h"
-#include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
 /* The features of octaves `first` and up, computed from the reference's level, equal the whole frame's there. */
@@ -39,7 +38,7 @@ static void check_handed_over(const hs_options *o, const hs_image *image, const 
 
 TEST(test_handed_over_level) {
   static const int32_t first_octaves[] = {-1, 0, 1};
-  hs_image image = extraction_scene(230, 190, 5, NULL);
+  scoped_image image = extraction_scene(230, 190, 5, NULL);
   for (size_t i = 0; i < sizeof first_octaves / sizeof first_octaves[0]; i++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.first_octave = first_octaves[i];
@@ -54,13 +53,12 @@ TEST(test_handed_over_level) {
     hs_features_free(&whole);
     reference_frame_free(&reference);
   }
-  hs_image_free(&image);
 }
 
 /* Every split, the measured one too, with several frames in one context. */
 static void check_splits(hs_options o, const hs_image *image, const hs_image *mask, const char *what) {
   char name[96];
-  hs_features expected = {0}, found = {0};
+  scoped_features expected = {0}, found = {0};
   o.device = HS_DEVICE_CPU;
   hs_context *c = extraction_context(&o);
   assert_int_equal(hs_extract(c, image, mask, &expected), HS_OK);
@@ -73,21 +71,18 @@ static void check_splits(hs_options o, const hs_image *image, const hs_image *ma
       assert_int_equal(hs_extract(c, image, mask, &found), HS_OK);
       extraction_check_equal(&expected, &found, name);
     }
-    hs_statistics s = {.struct_size = sizeof s};
-    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    hs_statistics s = statistics_of(c);
     assert_int_equal(s.frames, 2);
     assert_int_equal(s.features, expected.count);
     hs_destroy(c);
   }
-  hs_features_free(&expected);
-  hs_features_free(&found);
 }
 
 TEST(test_splits) {
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   static const char *const names[] = {"lowe", "opencv", "vlfeat", "colmap"};
-  hs_image image = extraction_scene(333, 250, 7, NULL), tiny = extraction_scene(13, 40, 7, NULL);
-  hs_image mask = extraction_scene(333, 250, 8, NULL);
+  scoped_image image = extraction_scene(333, 250, 7, NULL), tiny = extraction_scene(13, 40, 7, NULL);
+  scoped_image mask = extraction_scene(333, 250, 8, NULL);
   for (int i = 0; i < 333 * 250; i++) ((uint8_t *)(uintptr_t)mask.data)[i] &= 64;
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
@@ -107,29 +102,21 @@ TEST(test_splits) {
     o.dsp_largest = 4.0f;
     check_splits(o, &image, NULL, "windows of two octaves beyond the device's");
   }
-  hs_image_free(&image);
-  hs_image_free(&tiny);
-  hs_image_free(&mask);
 }
 
 /* Lists that are too short on either side, and results without capacity for both parts. */
 TEST(test_short_lists) {
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(300, 280, 3, NULL);
-  hs_features expected = extraction_once(&o, &image), found = {0};
+  scoped_image image = extraction_scene(300, 280, 3, NULL);
+  scoped_features expected = extraction_once(&o, &image), found = {0};
   o.device = HS_DEVICE_HYBRID;
   for (o.split = 1; o.split <= 4; o.split++) {
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     c->keypoint_capacity = c->feature_capacity = 32;
     assert_int_equal(hs_extract(c, &image, NULL, &found), HS_OK);
     extraction_check_equal(&expected, &found, "with lists that were too short");
-    hs_statistics s = {.struct_size = sizeof s};
-    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    hs_statistics s = statistics_of(c);
     assert_true(s.regrown_frames >= 1 && s.frames == 1);
-    hs_destroy(c);
   }
-  hs_features_free(&expected);
-  hs_features_free(&found);
-  hs_image_free(&image);
 }

@@ -1,11 +1,8 @@
 /*
  * Symmetries: a mirrored, rotated or shifted picture gives mirrored, rotated or shifted features.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 #define PI 3.14159265358979323846
 
@@ -77,13 +74,13 @@ static hs_options one_octave(hs_profile profile) {
 /* Mirroring keeps every sum and difference or changes its sign: the same keypoints, scale and response to the bit,
  * positions up to the rounding of one addition. */
 TEST(test_mirrors_are_exact) {
-  hs_image scene = extraction_scene(121, 94, 8, NULL);
+  scoped_image scene = extraction_scene(121, 94, 8, NULL);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int s = MIRROR_X; s <= MIRROR_Y; s++) {
       hs_options o = one_octave((hs_profile)p);
       o.upright = 1;
-      hs_image other = picture_under((symmetry)s, &scene);
-      hs_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
+      scoped_image other = picture_under((symmetry)s, &scene);
+      scoped_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
       assert_true(a.count > 20);
       assert_int_equal(a.count, b.count);
       for (size_t i = 0; i < a.count; i++) {
@@ -98,18 +95,14 @@ TEST(test_mirrors_are_exact) {
         if (found != 1)
           fail_msg("profile %d, %s: (%g, %g) has %zu counterparts", p, names[s], (double)k->x, (double)k->y, found);
       }
-      hs_features_free(&a);
-      hs_features_free(&b);
-      hs_image_free(&other);
     }
-  hs_image_free(&scene);
 }
 
 /* The mirrored patch has its rows (across the orientation) and its bins in reverse order. */
 TEST(test_mirrored_descriptors) {
-  hs_image scene = extraction_scene(121, 94, 8, NULL), other = picture_under(MIRROR_X, &scene);
+  scoped_image scene = extraction_scene(121, 94, 8, NULL), other = picture_under(MIRROR_X, &scene);
   hs_options o = one_octave(HS_PROFILE_LOWE);
-  hs_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
+  scoped_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
   const symmetry_map map = {MIRROR_X, scene.width, scene.height, 0.0};
   size_t found = 0;
   for (size_t i = 0; i < a.count; i++) {
@@ -131,10 +124,6 @@ TEST(test_mirrored_descriptors) {
   }
   printf("             %zu of %zu mirrored features, descriptors within 2\n", found, a.count);
   assert_true((double)found >= 0.98 * (double)a.count);
-  hs_features_free(&a);
-  hs_features_free(&b);
-  hs_image_free(&scene);
-  hs_image_free(&other);
 }
 
 /* Share of features with a counterpart under each symmetry. */
@@ -142,8 +131,8 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
                          double least) {
   hs_features a = extraction_once(o, scene);
   for (int s = 0; s < SYMMETRIES; s++) {
-    hs_image other = picture_under((symmetry)s, scene);
-    hs_features b = extraction_once(o, &other);
+    scoped_image other = picture_under((symmetry)s, scene);
+    scoped_features b = extraction_once(o, &other);
     const symmetry_map map = {(symmetry)s, scene->width, scene->height, margin};
     const extraction_share share = extraction_match(&a, map_symmetry, &map, &b, t);
     printf("             profile %d, %s: %zu of %zu (%.4f), median distance of descriptors %.4f\n", (int)o->profile,
@@ -151,8 +140,6 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
     assert_true(share.asked > 25);
     if (!(share.share >= least)) fail_msg("share %.4f, expected %.4f", share.share, least);
     if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* mirrored descriptors differ */
-    hs_features_free(&b);
-    hs_image_free(&other);
   }
   hs_features_free(&a);
 }
@@ -160,20 +147,19 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
 /* After a rotation by 90 degrees rows are filtered instead of columns, so rounding differs, and a sample may fall into
  * another bin. */
 TEST(test_turns_of_one_octave) {
-  hs_image scene = extraction_scene(121, 94, 8, NULL);
+  scoped_image scene = extraction_scene(121, 94, 8, NULL);
   const extraction_tolerance t = {1e-3, 1e-3, 2e-3};
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = one_octave((hs_profile)p);
     check_shares(&o, &scene, 0.0, &t, 0.95);
   }
-  hs_image_free(&scene);
 }
 
 /* All octaves. On the aligned grid the samples are symmetric if a side is 1 more than a multiple of the coarsest
  * octave's step. Borders are left out: the last row and column of the doubled picture, and the rounding of octave
  * sizes, are not symmetric. */
 TEST(test_turns_of_all_octaves) {
-  hs_image scene = extraction_scene(161, 129, 8, NULL);
+  scoped_image scene = extraction_scene(161, 129, 8, NULL);
   const extraction_tolerance t = {0.02, 0.01, 0.02};
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
@@ -181,26 +167,24 @@ TEST(test_turns_of_all_octaves) {
     o.upsample = HS_UPSAMPLE_ALIGNED;
     check_shares(&o, &scene, 10.0, &t, 0.97);
   }
-  hs_image_free(&scene);
 }
 
 /* On the half-pixel grid the doubled picture is symmetric up to its borders, for any sides. */
 TEST(test_turns_of_the_doubled_picture) {
-  hs_image scene = extraction_scene(118, 93, 8, NULL);
+  scoped_image scene = extraction_scene(118, 93, 8, NULL);
   const extraction_tolerance t = {1e-3, 1e-3, 2e-3};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_features = 0;
   o.octaves = 1;
   check_shares(&o, &scene, 0.0, &t, 0.97);
-  hs_image_free(&scene);
 }
 
 /* No drift: coarser octaves of a rotated picture have other samples, but a bias would appear twice. */
 TEST(test_no_drift) {
-  hs_image scene = extraction_scene(320, 288, 8, NULL), other = picture_under(HALF_TURN, &scene);
+  scoped_image scene = extraction_scene(320, 288, 8, NULL), other = picture_under(HALF_TURN, &scene);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_features = 0;
-  hs_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
+  scoped_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
   double sum[2] = {0.0, 0.0};
   size_t pairs = 0;
   for (size_t i = 0; i < a.count; i++)
@@ -219,10 +203,6 @@ TEST(test_no_drift) {
          sum[0] / (double)pairs, sum[1] / (double)pairs);
   assert_true((double)pairs > 0.9 * (double)a.count);
   assert_true(fabs(sum[0]) < 0.01 * (double)pairs && fabs(sum[1]) < 0.01 * (double)pairs);
-  hs_features_free(&a);
-  hs_features_free(&b);
-  hs_image_free(&scene);
-  hs_image_free(&other);
 }
 
 /* ------------------------------------------------------------------ shifts */
@@ -242,7 +222,7 @@ static bool map_shift(hs_keypoint *k, const void *data) {
 /* Two crops of one scene, shifted by whole samples of the coarsest octave: every inner feature is in both, with scale
  * and response to the bit. Positions differ by rounding, 2^-17 px at most, and descriptors by a unit. */
 TEST(test_shifts) {
-  hs_image scene = extraction_scene(CUT_WIDTH + SHIFT_X, CUT_HEIGHT + SHIFT_Y, 14, NULL);
+  scoped_image scene = extraction_scene(CUT_WIDTH + SHIFT_X, CUT_HEIGHT + SHIFT_Y, 14, NULL);
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
     o.octaves = 2;
@@ -252,7 +232,7 @@ TEST(test_shifts) {
     a.width = b.width = CUT_WIDTH;
     a.height = b.height = CUT_HEIGHT;
     b.data = (const uint8_t *)scene.data + SHIFT_Y * scene.width + SHIFT_X;
-    hs_features f = extraction_once(&o, &a), g = extraction_once(&o, &b);
+    scoped_features f = extraction_once(&o, &a), g = extraction_once(&o, &b);
     size_t asked = 0, equal = 0, coarse = 0;
     for (size_t i = 0; i < f.count; i++) {
       hs_keypoint k = f.keypoints[i];
@@ -275,8 +255,5 @@ TEST(test_shifts) {
     printf("             profile %d: %zu features of the inside (%zu of octave 0), %zu descriptors equal to the bit\n",
            p, asked, coarse, equal);
     assert_true(asked > 50 && coarse > 0 && (double)equal > 0.8 * (double)asked);
-    hs_features_free(&f);
-    hs_features_free(&g);
   }
-  hs_image_free(&scene);
 }

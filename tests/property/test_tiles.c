@@ -37,17 +37,10 @@ static uint64_t query_within(hs_options o, const hs_image *image, uint64_t most)
   return query(&o, image);
 }
 
-static hs_statistics statistics_of(const hs_context *c) {
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  return s;
-}
-
 /* Host memory of a context without a frame, which max_memory_bytes does not count. */
 static uint64_t fixed_bytes(const hs_options *o) {
-  hs_context *c = extraction_context(o);
+  scoped_context *c = extraction_context(o);
   const uint64_t bytes = statistics_of(c).workspace_bytes;
-  hs_destroy(c);
   return bytes;
 }
 
@@ -136,7 +129,7 @@ ENGINE_TEST(ON_ALL, test_profiles) {
 ENGINE_TEST(ON_CPU, test_odd_sizes) {
   static const int32_t sizes[][2] = {{1, 400}, {401, 3}, {37, 301}, {299, 41}, {129, 97}, {128, 96}, {65, 64}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-    hs_image part = extraction_scene(sizes[i][0], sizes[i][1], 9, NULL);
+    scoped_image part = extraction_scene(sizes[i][0], sizes[i][1], 9, NULL);
     for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
       hs_options o = options_of(profile);
       o.contrast = 0.005f;
@@ -144,7 +137,6 @@ ENGINE_TEST(ON_CPU, test_odd_sizes) {
       const uint64_t least = least_bytes(&o, &part);
       if (query_within(o, &part, least) < query(&o, &part)) check_within(&o, &part, NULL, least, "odd size");
     }
-    hs_image_free(&part);
   }
 }
 
@@ -152,7 +144,7 @@ ENGINE_TEST(ON_CPU, test_odd_sizes) {
 ENGINE_TEST(ON_CPU, test_variants) {
   static const char *const variants[] = {"base=ref,blur=ref,halve=ref,detect=ref,orient=ref,describe=ref", "base=ref",
                                          "blur=ref", "detect=ref", "halve=ref,describe=ref"};
-  hs_image small = extraction_scene(137, 97, 3, NULL);
+  scoped_image small = extraction_scene(137, 97, 3, NULL);
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile += 2)
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
       for (int32_t first = -1; first <= 0; first++) {
@@ -165,7 +157,6 @@ ENGINE_TEST(ON_CPU, test_variants) {
         const hs_image *image = first < 0 ? &small : &scene; /* of about as many samples */
         check_within(&o, image, NULL, least_bytes(&o, image), variants[i]);
       }
-  hs_image_free(&small);
 }
 
 /* So many keypoints that lists and tiles overflow, and candidates that move far. */
@@ -174,7 +165,7 @@ ENGINE_TEST(ON_ALL, test_spots) {
     for (int32_t fine = 0; fine <= 1; fine++) {
       if (engine_is_gpu() && (profile > HS_PROFILE_OPENCV || fine == profile)) continue;
       hs_options o = options_of(profile);
-      hs_image image = extraction_spots(fine ? 8 : 16, engine_is_gpu() ? 613 : 413, engine_is_gpu() ? 551 : 351);
+      scoped_image image = extraction_spots(fine ? 8 : 16, engine_is_gpu() ? 613 : 413, engine_is_gpu() ? 551 : 351);
       o.contrast = 0.0f;
       o.edge = 1000.0f;
       o.first_octave = 0;
@@ -184,7 +175,6 @@ ENGINE_TEST(ON_ALL, test_spots) {
       /* The lists grow beyond the capacity that the query assumes. */
       const uint64_t most = engine_is_gpu() ? tiling_bytes(&o, &image) : whole_bytes(&o, &image) - 1;
       assert_true(check_within(&o, &image, NULL, most, "spots") > 100);
-      hs_image_free(&image);
     }
 }
 
@@ -286,7 +276,7 @@ ENGINE_TEST(ON_ALL, test_changes) {
 }
 
 ENGINE_TEST(ON_ALL, test_mask) {
-  uint8_t *bytes = malloc((size_t)scene.width * (size_t)scene.height);
+  SCOPED_MEMORY uint8_t *bytes = malloc((size_t)scene.width * (size_t)scene.height);
   assert_non_null(bytes);
   for (int32_t y = 0; y < scene.height; y++)
     for (int32_t x = 0; x < scene.width; x++) bytes[y * scene.width + x] = (x / 23 + y / 17) % 3 != 0;
@@ -295,12 +285,11 @@ ENGINE_TEST(ON_ALL, test_mask) {
     hs_options o = options_of(profile);
     assert_true(check_within(&o, &scene, &mask, tiling_bytes(&o, &scene), "mask") > 20);
   }
-  free(bytes);
 }
 
 /* Floats, colour with unaligned rows, decimated. */
 ENGINE_TEST(ON_ALL, test_other_samples) {
-  hs_image values = extraction_as_floats(&scene), wide = extraction_scene(1801, 1403, 5, NULL);
+  scoped_image values = extraction_as_floats(&scene), wide = extraction_scene(1801, 1403, 5, NULL);
   hs_options o = options_of(HS_PROFILE_LOWE);
   assert_true(check_within(&o, &values, NULL, tiling_bytes(&o, &values), "floats") > 20);
   o.first_octave = 0;
@@ -313,17 +302,15 @@ ENGINE_TEST(ON_ALL, test_other_samples) {
   (void)check_within(&o, &colour, NULL, tiling_bytes(&o, &colour), "colour");
   o.first_octave = 1;
   if (engine_is_gpu()) assert_true(check_within(&o, &wide, NULL, tiling_bytes(&o, &wide), "thinned") > 100);
-  hs_image_free(&wide);
-  hs_image_free(&values);
 }
 
 /* The other entry points of a frame; a small picture among them needs no tiles. */
 ENGINE_TEST(ON_ALL, test_calls) {
   hs_options o = options_of(HS_PROFILE_LOWE);
-  hs_image small = extraction_scene(90, 70, 1, NULL);
-  hs_features expected = engine_expected(&o, &scene, NULL), few = engine_expected(&o, &small, NULL), got = {0};
+  scoped_image small = extraction_scene(90, 70, 1, NULL);
+  scoped_features expected = engine_expected(&o, &scene, NULL), few = engine_expected(&o, &small, NULL), got = {0};
   o.max_memory_bytes = tiling_bytes(&o, &scene);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   for (int i = 0; i < 5; i++) assert_int_equal(hs_submit(c, i % 2 ? &small : &scene, NULL), HS_OK);
   for (int i = 0; i < 5; i++) {
     assert_int_equal(hs_wait(c, &got), HS_OK);
@@ -339,11 +326,6 @@ ENGINE_TEST(ON_ALL, test_calls) {
   assert_memory_equal(got.keypoints, expected.keypoints, expected.count * sizeof *got.keypoints);
   /* User keypoints are not described in tiles. */
   assert_int_equal(hs_describe(c, &scene, expected.keypoints, expected.count, &got, NULL), HS_ERR_LIMIT);
-  hs_image_free(&small);
-  hs_features_free(&got);
-  hs_features_free(&few);
-  hs_features_free(&expected);
-  hs_destroy(c);
 }
 
 static int32_t stop_later(void *user, uint64_t done, uint64_t total) {
@@ -355,9 +337,9 @@ static int32_t stop_later(void *user, uint64_t done, uint64_t total) {
 
 ENGINE_TEST(ON_CPU, test_progress) {
   hs_options o = options_of(HS_PROFILE_LOWE);
-  hs_features expected = extraction_once(&o, &scene), got = {0};
+  scoped_features expected = extraction_once(&o, &scene), got = {0};
   o.max_memory_bytes = least_bytes(&o, &scene);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   uint64_t last = 0;
   assert_int_equal(hs_set_progress(c, stop_later, &last), HS_OK);
   assert_int_equal(hs_extract(c, &scene, NULL, &got), HS_ERR_CANCELLED);
@@ -365,9 +347,6 @@ ENGINE_TEST(ON_CPU, test_progress) {
   assert_int_equal(hs_set_progress(c, NULL, NULL), HS_OK);
   assert_int_equal(hs_extract(c, &scene, NULL, &got), HS_OK);
   extraction_check_equal(&expected, &got, "after the end that was asked for");
-  hs_features_free(&got);
-  hs_features_free(&expected);
-  hs_destroy(c);
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -417,8 +396,7 @@ ENGINE_TEST(ON_CPU, test_memory) {
     const size_t fixed = meter.now;
     hs_features f = extraction_run(c, &scene);
     const size_t results = f.capacity * (sizeof *f.keypoints + extraction_descriptor_bytes(&f));
-    hs_statistics s = {.struct_size = sizeof s};
-    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    hs_statistics s = statistics_of(c);
     assert_int_equal(s.regrown_frames, 0);
     assert_int_equal(s.workspace_bytes, promised);
     assert_true(promised >= before && promised - fixed <= most);
@@ -438,9 +416,9 @@ ENGINE_TEST(ON_GPU, test_device_memory) {
   const uint64_t least = least_bytes(&o, &scene), whole = whole_bytes(&o, &scene);
   for (int i = 1; i < 3; i++) {
     uint64_t host, device;
-    hs_features f = {0};
+    scoped_features f = {0};
     o.max_memory_bytes = least + (whole - least) * (uint64_t)i / 3;
-    hs_context *c = extraction_context(&o);
+    scoped_context *c = extraction_context(&o);
     assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);
     assert_true(device < whole && device <= o.max_memory_bytes + MIB && host <= o.max_memory_bytes + MIB);
     for (int frame = 0; frame < 2; frame++) {
@@ -449,22 +427,19 @@ ENGINE_TEST(ON_GPU, test_device_memory) {
       assert_int_equal(statistics_of(c).workspace_bytes, host);
     }
     assert_int_equal(statistics_of(c).regrown_frames, 0);
-    hs_features_free(&f);
-    hs_destroy(c);
   }
   o.max_memory_bytes = MIB;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   hs_features f = {0};
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(c), "even in the smallest tiles"));
-  hs_destroy(c);
 }
 
 /* If even the smallest tiles do not fit, the message gives a sufficient limit. */
 ENGINE_TEST(ON_CPU, test_too_little) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.max_memory_bytes = 100000;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   hs_features f = {0};
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_LIMIT);
   const char *needs = strstr(hs_last_error(c), "at least ");
@@ -479,15 +454,14 @@ ENGINE_TEST(ON_CPU, test_too_little) {
   o.max_memory_bytes--;
   c = extraction_context(&o);
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_LIMIT);
-  hs_destroy(c);
 }
 
 /* A limit that suffices for a new context suffices for one whose lists an earlier frame enlarged. */
 ENGINE_TEST(ON_CPU, test_after_long_lists) {
   hs_options o = options_of(HS_PROFILE_LOWE);
-  hs_image dense = extraction_spots(16, 413, 351), wide = extraction_scene(700, 600, 3, NULL);
-  hs_features f = {0};
-  hs_context *c = NULL;
+  scoped_image dense = extraction_spots(16, 413, 351), wide = extraction_scene(700, 600, 3, NULL);
+  scoped_features f = {0};
+  scoped_context *c = NULL;
   o.contrast = 0.0f;
   o.edge = 1000.0f;
   o.first_octave = 0;
@@ -502,25 +476,14 @@ ENGINE_TEST(ON_CPU, test_after_long_lists) {
     o.max_memory_bytes = strtoull(needs + strlen("at least "), NULL, 10);
     hs_destroy(c);
   }
-  hs_features expected = extraction_once(&o, &wide);
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  scoped_features expected = extraction_once(&o, &wide);
+  hs_statistics s = statistics_of(c);
   assert_true(s.regrown_frames > 0);
   assert_int_equal(hs_extract(c, &wide, NULL, &f), HS_OK);
   extraction_check_equal(&expected, &f, "after long lists");
-  hs_features_free(&expected);
-  hs_features_free(&f);
-  hs_image_free(&dense);
-  hs_image_free(&wide);
-  hs_destroy(c);
 }
 
 BEFORE_TESTS() {
   scene = engine_is_gpu() ? extraction_scene(437, 353, 7, NULL) : extraction_scene(263, 187, 7, NULL);
   large = extraction_scene(811, 587, 4, NULL);
-}
-
-AFTER_TESTS() {
-  hs_image_free(&scene);
-  hs_image_free(&large);
 }

@@ -2,11 +2,8 @@
  * Two views of one scene: features are found again at the positions given by the homography, and their descriptors
  * match.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/extraction.h"
 
 enum { WIDTH = 200, HEIGHT = 160 };
 
@@ -74,13 +71,13 @@ static double matched_share(const hs_features *a, const hs_features *b, const do
 
 TEST(test_views) {
   const extraction_tolerance t = {0.5, 0.3, 0.3};
-  hs_image plain = extraction_scene(WIDTH, HEIGHT, 31, NULL);
+  scoped_image plain = extraction_scene(WIDTH, HEIGHT, 31, NULL);
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
-    hs_features a = extraction_once(&o, &plain);
+    scoped_features a = extraction_once(&o, &plain);
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
-      hs_image view = extraction_scene(WIDTH, HEIGHT, 31, views[i].h);
-      hs_features b = extraction_once(&o, &view);
+      scoped_image view = extraction_scene(WIDTH, HEIGHT, 31, views[i].h);
+      scoped_features b = extraction_once(&o, &view);
       size_t asked;
       const extraction_share share = extraction_match(&a, map_view, views[i].h, &b, &t);
       const double matched = matched_share(&a, &b, views[i].h, &asked);
@@ -88,10 +85,6 @@ TEST(test_views) {
              share.found, share.asked, share.share, asked, matched);
       assert_true(share.asked > 30 && asked > 15);
       assert_true(share.share >= views[i].found && matched >= views[i].matched);
-      hs_features_free(&b);
-      hs_image_free(&view);
     }
-    hs_features_free(&a);
   }
-  hs_image_free(&plain);
 }

@@ -27,10 +27,9 @@ int colmap_file_set_up(void **state) {
 }
 
 int colmap_file_tear_down(void **state) {
-  colmap_file *f = *state;
+  SCOPED_MEMORY colmap_file *f = *state;
   hs_features_free(&f->features);
   scratch_folder_remove(&f->folder);
-  free(f);
   return 0;
 }
 

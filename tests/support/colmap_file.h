@@ -5,6 +5,7 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
 #define HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
 
+#include "pipeline/include/hartsift.h"
 #include "tests/support/scratch_folder.h"
 
 enum { COLMAP_FILE_FEATURES = 50 };

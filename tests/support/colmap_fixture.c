@@ -25,11 +25,10 @@ int colmap_fixture_set_up(void **state) {
 }
 
 int colmap_fixture_tear_down(void **state) {
-  colmap_fixture *f = *state;
+  SCOPED_MEMORY colmap_fixture *f = *state;
   hs_features_free(&f->features);
   hs_features_free(&f->others);
   scratch_folder_remove(&f->folder);
-  free(f);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_FIXTURE_H
 #define HARTSIFT_TESTS_SUPPORT_COLMAP_FIXTURE_H
 
+#include "pipeline/include/hartsift.h"
 #include "tests/support/scratch_folder.h"
 
 enum { COLMAP_FIXTURE_FEATURES = 60 };

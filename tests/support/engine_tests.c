@@ -69,24 +69,20 @@ hs_features engine_expected(const hs_options *options, const hs_image *image, co
   o.device = HS_DEVICE_CPU;
   o.expert = NULL;
   o.max_memory_bytes = 0;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   assert_int_equal(hs_extract(c, image, mask, &f), HS_OK);
-  hs_destroy(c);
   return f;
 }
 
 size_t engine_check(const hs_options *o, const hs_image *image, const hs_image *mask, const char *what) {
-  hs_features expected = engine_expected(o, image, mask), got = {0};
+  scoped_features expected = engine_expected(o, image, mask), got = {0};
   const size_t count = expected.count;
   const int frames = getenv("HARTSIFT_TEST_SIDE") ? 2 : 3;
-  hs_context *c = extraction_context(o);
+  scoped_context *c = extraction_context(o);
   for (int i = 0; i < frames; i++) {
     if (hs_extract(c, image, mask, &got) != HS_OK) fail_msg("%s: %s", what, hs_last_error(c));
     extraction_check_equal(&expected, &got, what);
   }
-  hs_destroy(c);
-  hs_features_free(&expected);
-  hs_features_free(&got);
   return count;
 }
 
@@ -100,14 +96,13 @@ void engine_check_some(const hs_options *o, const hs_image *image, const hs_imag
 /* Compares device memory with host memory. */
 static void check_copy(const void *device, const void *expected, size_t bytes) {
   cuda_stream stream = NULL;
-  void *host = malloc(bytes + 1);
+  SCOPED_MEMORY void *host = malloc(bytes + 1);
   assert_non_null(host);
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
   assert_int_equal(device_copy_from(host, device, bytes, stream), STAGE_OK);
   assert_int_equal(device_stream_wait(stream), STAGE_OK);
   device_stream_destroy(stream);
   assert_memory_equal(host, expected, bytes);
-  free(host);
 }
 
 /* From pinned memory, which is not changed. The host selects over more cells than CELLS_ON_DEVICE_MAX, so results then

@@ -32,6 +32,17 @@ hs_context *extraction_context(const hs_options *options) {
   return context;
 }
 
+hs_context *extraction_context_of(hs_profile profile) {
+  const hs_options o = extraction_options(profile);
+  return extraction_context(&o);
+}
+
+hs_statistics statistics_of(const hs_context *context) {
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(context, &s), HS_OK);
+  return s;
+}
+
 bool extraction_has_gpu(void) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -92,9 +103,8 @@ hs_features extraction_run(hs_context *context, const hs_image *image) {
 }
 
 hs_features extraction_once(const hs_options *options, const hs_image *image) {
-  hs_context *context = extraction_context(options);
+  scoped_context *context = extraction_context(options);
   const hs_features features = extraction_run(context, image);
-  hs_destroy(context);
   return features;
 }
 

@@ -19,6 +19,10 @@ hs_options extraction_options(hs_profile profile);
 /* A profile's rules with these variants of stages (or null). */
 hs_expert_options extraction_expert(hs_profile profile, const char *variant);
 hs_context *extraction_context(const hs_options *options);
+/* With the options of a profile. */
+hs_context *extraction_context_of(hs_profile profile);
+
+hs_statistics statistics_of(const hs_context *context);
 
 /* Whether contexts can be made on a GPU; fails if there is a GPU that cannot be opened. */
 bool extraction_has_gpu(void);

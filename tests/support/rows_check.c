@@ -26,9 +26,8 @@ uint64_t rows_cap(hs_options o, int32_t width, int32_t height) {
 
 image_file rows_jpeg_of_scene(const jpeg_spec *spec) {
   const size_t channels = jpeg_spec_channels(spec);
-  hs_image scene = extraction_scene((int32_t)channels * spec->width, spec->height, 3, NULL);
+  scoped_image scene = extraction_scene((int32_t)channels * spec->width, spec->height, 3, NULL);
   const image_file file = jpeg_spec_make(spec, scene.data);
-  hs_image_free(&scene);
   return file;
 }
 
@@ -36,15 +35,14 @@ image_file rows_jpeg_of_scene(const jpeg_spec *spec) {
 static hs_features expected_of(hs_options options, const image_file *file, const hs_load_options *load) {
   hs_features f = {0};
   options.device = HS_DEVICE_CPU;
-  hs_context *c = extraction_context(&options);
+  scoped_context *c = extraction_context(&options);
   assert_int_equal(hs_extract_encoded(c, file->bytes, file->size, load, NULL, &f), HS_OK);
-  hs_destroy(c);
   return f;
 }
 
 size_t rows_check_file(const hs_options *options, const image_file *file, const hs_load_options *load,
                        const char *what) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -52,7 +50,6 @@ size_t rows_check_file(const hs_options *options, const image_file *file, const 
   hs_features expected = expected_of(*options, file, load), got = {0};
   within.allocator = &allocator;
   within.max_memory_bytes = rows_cap(*options, expected.image_width, expected.image_height);
-  scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "picture", path), file->bytes, file->size);
   hs_context *c = extraction_context(&within);
   if (hs_extract_file(c, path, load, NULL, &got) != HS_OK) fail_msg("%s: %s", what, hs_last_error(c));
@@ -66,7 +63,6 @@ size_t rows_check_file(const hs_options *options, const image_file *file, const 
   hs_features_free(&expected);
   hs_destroy(c);
   assert_int_equal(counter.alive, 0);
-  scratch_folder_remove(&folder);
   return most;
 }
 
@@ -74,7 +70,7 @@ void rows_check_damaged(hs_options o, const image_file *file, size_t size, int32
   char message[512];
   hs_load_options load;
   hs_image image;
-  hs_features got = {0};
+  scoped_features got = {0};
   hs_load_options_init(&load);
   load.message = message;
   load.message_bytes = sizeof message;
@@ -82,10 +78,8 @@ void rows_check_damaged(hs_options o, const image_file *file, size_t size, int32
   const hs_status expected = hs_load_image_memory(file->bytes, size, &load, &image);
   if (expected == HS_OK) hs_image_free(&image);
   o.max_memory_bytes = rows_cap(o, width, height);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   assert_int_equal(hs_extract_encoded(c, file->bytes, size, &load, NULL, &got), expected);
   if (expected != HS_OK) assert_string_equal(hs_last_error(c), message);
   if (expected != HS_OK) assert_int_equal(got.count, 0);
-  hs_features_free(&got);
-  hs_destroy(c);
 }

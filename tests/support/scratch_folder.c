@@ -21,6 +21,12 @@ void scratch_folder_make(scratch_folder *folder) {
   assert_non_null(mkdtemp(folder->path));
 }
 
+scratch_folder scratch_folder_new(void) {
+  scratch_folder folder;
+  scratch_folder_make(&folder);
+  return folder;
+}
+
 char *scratch_folder_path(const scratch_folder *folder, const char *name, char *path) {
   const int length = snprintf(path, SCRATCH_PATH_BYTES, "%s/%s", folder->path, name);
   assert_true(length > 0 && length < SCRATCH_PATH_BYTES);

@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
 #define HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
 
-#include "tests/support/test.h"
+#include <stddef.h>
 
 enum { SCRATCH_PATH_BYTES = 1024 };
 
@@ -14,6 +14,8 @@ typedef struct scratch_folder {
 
 /* Makes an empty folder. Fails the running cmocka test when it cannot. */
 void scratch_folder_make(scratch_folder *folder);
+scratch_folder scratch_folder_new(void);
+#define scoped_folder SCOPED_BY(scratch_folder_remove) const scratch_folder
 
 /* Removes the folder with its content. */
 void scratch_folder_remove(const scratch_folder *folder);

@@ -6,6 +6,7 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_TEST_H
 #define HARTSIFT_TESTS_SUPPORT_TEST_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -63,6 +64,21 @@ extern int (*test_main)(const char *program);
 #define SKIPPED_PROGRAM(reason)                                                                                        \
   TEST(test_skipped) { skip_because(reason); }
 
+/* Types of local variables that are released at the end of their block; SCOPED_MEMORY precedes a pointer to memory from
+ * malloc. Not for variables that a block may leave before they are set. */
+#define SCOPED_BY(FUNCTION) __attribute__((cleanup(FUNCTION)))
+#define scoped_context      SCOPED_BY(test_destroy_context) hs_context
+#define scoped_features     SCOPED_BY(hs_features_free) hs_features
+#define scoped_image        SCOPED_BY(hs_image_free) hs_image
+#define scoped_matches      SCOPED_BY(hs_matches_free) hs_matches
+#define scoped_source       SCOPED_BY(hs_source_free) hs_source
+#define scoped_pairs        SCOPED_BY(hs_image_pairs_free) hs_image_pairs
+#define scoped_lists        SCOPED_BY(hs_neighbour_lists_free) hs_neighbour_lists
+#define scoped_file         SCOPED_BY(image_file_free) image_file
+#define SCOPED_MEMORY       SCOPED_BY(test_free_memory)
+static inline void test_destroy_context(hs_context **context) { hs_destroy(*context); }
+static inline void test_free_memory(const void *pointer) { free(*(void *const *)pointer); }
+
 /* Runs its block before main. */
 #define TEST_AT_START(NAME) __attribute__((constructor)) static void NAME(void)
 
@@ -91,7 +107,8 @@ extern int (*test_main)(const char *program);
   TEST_ENTRY(NAME, run_##NAME, SET_UP, TEAR_DOWN, 0)                                                                   \
   static void NAME(__attribute__((unused)) TYPE *VARIABLE)
 
-/* Functions around all tests of a program: existing ones, or blocks. */
+/* Functions around all tests of a program: existing ones, or blocks. What the first allocate for static variables may
+ * stay until the program ends. */
 #define TESTS_BETWEEN(SET_UP, TEAR_DOWN)                                                                               \
   TEST_AT_START(set_fixtures) {                                                                                        \
     test_set_up_by(SET_UP);                                                                                            \
@@ -107,5 +124,13 @@ extern int (*test_main)(const char *program);
   }                                                                                                                    \
   TEST_AT_START(set_##NAME) { SETTER(run_##NAME); }                                                                    \
   static void NAME(void)
+
+#ifndef __cplusplus
+#  include "tests/support/counted_allocator.h"
+#  include "tests/support/extraction.h"
+#  include "tests/support/feature_maker.h"
+#  include "tests/support/image_maker.h"
+#  include "tests/support/scratch_folder.h"
+#endif
 
 #endif

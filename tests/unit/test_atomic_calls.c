@@ -15,7 +15,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/base/atomic_file.h"
-#include "tests/support/scratch_folder.h"
 
 typedef struct seen_calls {
   int sync_error; /* error of fsync of a file; 0: it succeeds */

@@ -16,7 +16,6 @@
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "tests/support/scratch_folder.h"
 
 /* Defined here instead of the C library's call, because the file's state up to the rename is only visible at this
  * point. */
@@ -236,12 +235,11 @@ TEST_IN_FOLDER(test_unusable_places_fail) {
   assert_int_equal(write_text(scratch_folder_path(folder, "slash/", path), "x"), HS_ERR_IO);
   assert_int_equal(scratch_folder_count(folder), 0);
 
-  char *endless = malloc(2 * ATOMIC_FILE_PATH_BYTES);
+  SCOPED_MEMORY char *endless = malloc(2 * ATOMIC_FILE_PATH_BYTES);
   assert_non_null(endless);
   memset(endless, 'a', 2 * ATOMIC_FILE_PATH_BYTES - 1);
   endless[2 * ATOMIC_FILE_PATH_BYTES - 1] = '\0';
   assert_int_equal(write_text(endless, "x"), HS_ERR_IO);
-  free(endless);
 }
 
 static int write_where_forbidden(const char *folder, const char *kept, const char *new_path) {
@@ -453,7 +451,7 @@ TEST_IN_FOLDER(test_pair_of_files_belongs_together) {
   const hs_file_options options = {.struct_size = sizeof options, .format = HS_FORMAT_OPENMVG};
   scratch_folder_path(folder, "pair.feat", path);
   for (int failing = 0; failing <= 2; failing++) {
-    hs_features found = {0};
+    scoped_features found = {0};
     assert_int_equal(save_pair(path, 2), HS_OK);
     rename_fails_at = failing;
     assert_int_equal(save_pair(path, 1), failing > 0 ? HS_ERR_IO : HS_OK);
@@ -465,7 +463,6 @@ TEST_IN_FOLDER(test_pair_of_files_belongs_together) {
     assert_int_equal(save_pair(path, 1), HS_OK); /* and the next attempt makes both */
     assert_int_equal(hs_load_features(path, &found, &options), HS_OK);
     assert_int_equal(found.count, 1);
-    hs_features_free(&found);
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include "pipeline/batch/batch_run.h"
 #include "pipeline/formats/common/content_digest.h"
-#include "tests/support/counted_allocator.h"
 
 enum { IMAGES = 24, NAME_BYTES = 64 };
 
@@ -243,20 +242,17 @@ static void cpu_options(hs_options *options, int32_t threads) {
 static void expected_digests(uint64_t digests[IMAGES]) {
   tally t;
   hs_options options;
-  hs_context *context = NULL;
-  hs_features features = {0};
+  scoped_context *context = NULL;
+  scoped_features features = {0};
   tally_init(&t, NULL, 0);
   cpu_options(&options, 1);
   assert_int_equal(hs_create(&context, &options), HS_OK);
   for (int i = 0; i < IMAGES; i++) {
-    hs_image image;
+    scoped_image image;
     assert_int_equal(hs_load_image(t.names[i], NULL, &image), HS_OK);
     assert_int_equal(hs_extract(context, &image, NULL, &features), HS_OK);
     digests[i] = digest_features(&features);
-    hs_image_free(&image);
   }
-  hs_features_free(&features);
-  hs_destroy(context);
 }
 
 TEST(test_results_are_those_of_single_calls) {
@@ -414,7 +410,7 @@ TEST(test_stopping) {
 TEST(test_pixels_bytes_and_features_kept) {
   enum { WIDTH = 60, HEIGHT = 50, HEAD_BYTES = 13 };
   hs_options device;
-  hs_image scene, loaded;
+  scoped_image scene, loaded;
   hs_features expected = {0}, masked = {0}, kept[3] = {{0}};
   hs_context *context;
   unsigned char file[HEAD_BYTES + WIDTH * HEIGHT], right[WIDTH * HEIGHT];
@@ -469,8 +465,6 @@ TEST(test_pixels_bytes_and_features_kept) {
   for (int i = 0; i < 3; i++) hs_features_free(&kept[i]);
   hs_features_free(&expected);
   hs_features_free(&masked);
-  hs_image_free(&loaded);
-  hs_image_free(&scene);
 }
 
 /* A consumer that keeps results gets an error that asks to return some, instead of waiting forever. */
@@ -478,7 +472,7 @@ TEST(test_results_held) {
   hs_options device;
   tally t;
   const hs_batch_result *results[3];
-  hs_features features = {0};
+  scoped_features features = {0};
   cpu_options(&device, 1);
   tally_init(&t, &device, 1);
   assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
@@ -495,7 +489,6 @@ TEST(test_results_held) {
   assert_int_equal(atomic_load(&t.ended), IMAGES - 3);
   hs_batch_destroy(t.batch);
   assert_true(features.count > 0);
-  hs_features_free(&features);
 }
 
 /* Threads of the caller never have more results together than `held`, and none of them waits for ever. */

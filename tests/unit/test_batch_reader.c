@@ -39,7 +39,7 @@ static void keep_jpeg(const unsigned char *file, size_t size, batch_slot *slot) 
 }
 
 static void check_case(const jpeg_case *c, const unsigned char *file, size_t size, const hs_image *pixels) {
-  batch_feeder *feeder = calloc(1, sizeof *feeder);
+  SCOPED_MEMORY batch_feeder *feeder = calloc(1, sizeof *feeder);
   assert_non_null(feeder);
   feeder->options.decoder = c->decoder;
   hs_batch batch = {
@@ -57,7 +57,6 @@ static void check_case(const jpeg_case *c, const unsigned char *file, size_t siz
   if (c->kind == HS_SOURCE_PIXELS) assert_memory_equal(slot.source.image.data, pixels->data, WIDTH * HEIGHT);
   hs_source_free(&slot.source);
   bounded_queue_free(&batch.ready);
-  free(feeder);
 }
 
 TEST(test_readers_decode_small_files) {
@@ -65,14 +64,13 @@ TEST(test_readers_decode_small_files) {
       .width = WIDTH, .height = HEIGHT, .amplitude = 300, .sum = 2000, .quality = 80, .seed = 5};
   unsigned char *bytes, *large = calloc(1, BATCH_SMALL_BYTES + 1);
   size_t size;
-  hs_image pixels;
+  scoped_image pixels;
   assert_non_null(large);
   assert_int_equal(synthetic_jpeg_write(&made, &bytes, &size), HS_OK);
   assert_int_equal(hs_load_image_memory(bytes, size, NULL, &pixels), HS_OK);
   memcpy(large, bytes, size);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     check_case(&cases[i], cases[i].is_large ? large : bytes, cases[i].is_large ? BATCH_SMALL_BYTES + 1 : size, &pixels);
-  hs_image_free(&pixels);
   free(bytes);
   free(large);
 }

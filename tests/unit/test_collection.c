@@ -2,13 +2,11 @@
  * The generated views of bench/collection: equal bytes on every machine, matches at the positions given by the cameras,
  * and true overlaps.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "bench/collection/collection.h"
 #include "pipeline/formats/common/content_digest.h"
-#include "tests/support/extraction.h"
 #include "tests/support/two_view_scene.h"
 
 enum { WIDTH = 320, HEIGHT = 240, VIEWS = 3, OF_VIEWS = 24 };
@@ -38,13 +36,12 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  fixture *f = *state;
+  SCOPED_MEMORY fixture *f = *state;
   for (int i = 0; i < VIEWS; i++) {
     free(f->views[i].surface);
     free(f->views[i].pixels);
   }
   scene_free(&f->scene);
-  free(f);
   return 0;
 }
 

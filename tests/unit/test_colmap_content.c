@@ -1,14 +1,11 @@
 /*
  * Content of a COLMAP database: keypoints, cameras, images that exist already; and damaged content.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -58,7 +55,7 @@ TEST_ON_DATABASE(test_read_back) {
 }
 
 TEST_ON_DATABASE(test_lists_without_descriptors_or_features) {
-  hs_features bare = {0}, none = {0}, read = {0};
+  scoped_features bare = {0}, none = {0}, read = {0};
   feature_maker_fill(&bare, 7, FEATURES_NONE, 3);
   feature_maker_fill(&none, 0, FEATURES_U8, 3);
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -72,13 +69,10 @@ TEST_ON_DATABASE(test_lists_without_descriptors_or_features) {
   colmap_fixture_finish(database);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM descriptors"), 1);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT rows FROM keypoints WHERE image_id = 2"), 0);
-  hs_features_free(&bare);
-  hs_features_free(&none);
-  hs_features_free(&read);
 }
 
 TEST_ON_DATABASE(test_float_descriptors_and_layout) {
-  hs_features floats = {0}, read = {0};
+  scoped_features floats = {0}, read = {0};
   feature_maker_fill(&floats, 9, FEATURES_UNIT_F32, 5);
   hs_colmap_database *database = NULL;
   const hs_colmap_options options = {.struct_size = sizeof options, .layout = HS_LAYOUT_VLFEAT};
@@ -91,8 +85,6 @@ TEST_ON_DATABASE(test_float_descriptors_and_layout) {
     assert_int_equal(((const uint8_t *)read.descriptors)[i], value > 255.0 ? 255 : (int)value);
   }
   hs_colmap_close(database);
-  hs_features_free(&floats);
-  hs_features_free(&read);
 }
 
 /* ------------------------------------------------------------------ images and cameras */
@@ -371,7 +363,7 @@ TEST_ON_DATABASE(test_replacing_features) {
 
 TEST_ON_DATABASE(test_as_a_feature_file) {
   char message[256] = "";
-  hs_features read = {0};
+  scoped_features read = {0};
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
   assert_int_equal(hs_format_of_name(f->path), HS_FORMAT_COLMAP_DB);
   assert_int_equal(hs_load_features(f->path, &read, &options), HS_ERR_ARGUMENT);
@@ -398,14 +390,13 @@ TEST_ON_DATABASE(test_as_a_feature_file) {
   options.format = HS_FORMAT_COLMAP_DB;
   options.image_name = "a.png";
   assert_int_equal(hs_save_features("-", &f->features, &options), HS_ERR_ARGUMENT);
-  hs_features_free(&read);
 }
 
 TEST_ON_DATABASE(test_fewer_columns) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
-  hs_features read = {0};
+  scoped_features read = {0};
   /* 1.5, 2.5 and, with four columns, scale 2 and orientation 1 */
   colmap_tables_run(f->path,
                     "DELETE FROM descriptors; UPDATE keypoints SET rows = 1, cols = 2, data = X'0000C03F00002040'");
@@ -419,7 +410,6 @@ TEST_ON_DATABASE(test_fewer_columns) {
   assert_int_equal(hs_colmap_read_features(database, 1, &read), HS_OK);
   assert_true(read.keypoints[0].sigma == 2.0f && read.keypoints[0].orientation == 1.0f);
   hs_colmap_close(database);
-  hs_features_free(&read);
 }
 
 TEST_ON_DATABASE(test_damaged_content) {

@@ -9,7 +9,6 @@
 #include "pipeline/formats/colmap/colmap_records.h"
 #include "tests/support/colmap_file.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/scratch_folder.h"
 
 #if HARTSIFT_HAVE_SQLITE
 

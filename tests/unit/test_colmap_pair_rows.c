@@ -2,7 +2,6 @@
  * Entries of pairs in a COLMAP database: none outlives the features that its indices refer to, and copies stay valid
  * under other image numbers.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

@@ -1,7 +1,6 @@
 /*
  * Pairs of images in COLMAP's database: matches, their order, and verified geometry.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

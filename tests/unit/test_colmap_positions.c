@@ -1,7 +1,6 @@
 /*
  * Positions of images in the tables of every version of COLMAP, and camera models.
  */
-#include <math.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"

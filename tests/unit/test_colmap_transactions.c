@@ -13,9 +13,6 @@
 #include "pipeline/formats/colmap/colmap_records.h"
 #include "tests/support/colmap_file.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -213,7 +210,7 @@ TEST_ON_FILE(test_full_disk) {
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
   const struct rlimit small = {.rlim_cur = (rlim_t)before_size + 4096, .rlim_max = old.rlim_max};
   (void)signal(SIGXFSZ, SIG_IGN);
-  hs_features many = {0};
+  scoped_features many = {0};
   feature_maker_fill(&many, 100000, FEATURES_U8, 2);
   hs_colmap_database *database = colmap_file_open(f);
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
@@ -238,12 +235,11 @@ TEST_ON_FILE(test_full_disk) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images WHERE name = 'b.png'"), 0);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images WHERE name = 'a.png'"), 1);
   assert_int_equal(scratch_folder_count(&f->folder), 1);
-  hs_features_free(&many);
 }
 
 /* Rows larger than SQLite's page cache, in transactions that end either way, with reads in between. */
 static void write_large_rows(const colmap_file *f, hs_colmap_database *database, const hs_features *many) {
-  hs_features read = {0};
+  scoped_features read = {0};
   for (int i = 0; i < 8; i++) {
     char name[16];
     uint32_t image_id = 0;
@@ -256,14 +252,13 @@ static void write_large_rows(const colmap_file *f, hs_colmap_database *database,
     if (i == 5) assert_int_equal(hs_colmap_commit(database), HS_OK);
     if (i == 2) assert_int_equal(hs_colmap_add_image(database, "", NULL, many, NULL), HS_ERR_ARGUMENT);
   }
-  hs_features_free(&read);
 }
 
 /* The file is byte for byte the file that SQLite alone writes. */
 TEST_ON_FILE(test_large_rows) {
   char plain[SCRATCH_PATH_BYTES];
   size_t size = 0, plain_size = 0;
-  hs_features many = {0};
+  scoped_features many = {0};
   hs_colmap_database *database = colmap_file_open(f);
   scratch_folder_path(&f->folder, "plain.db", plain);
   feature_maker_fill(&many, 30000, FEATURES_U8, 3);
@@ -279,7 +274,6 @@ TEST_ON_FILE(test_large_rows) {
   assert_memory_equal(bytes, plain_bytes, size);
   free(bytes);
   free(plain_bytes);
-  hs_features_free(&many);
 }
 
 static hs_status round_trip(colmap_file *f, const hs_allocator *allocator) {

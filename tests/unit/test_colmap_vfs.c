@@ -7,8 +7,6 @@
 
 #include "tests/support/test.h"
 
-#include "tests/support/scratch_folder.h"
-
 #if HARTSIFT_HAVE_SQLITE
 
 #  include <sqlite3.h>

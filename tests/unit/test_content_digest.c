@@ -4,7 +4,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/content_digest.h"
-#include "tests/support/scratch_folder.h"
 
 static uint64_t digest_once(const void *bytes, size_t size) {
   digest_state state;
@@ -74,20 +73,18 @@ TEST(test_digest_sees_every_field) {
 }
 
 TEST(test_digest_of_files) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   digest_state digest;
   const size_t bytes = 200001; /* several pieces and a remainder */
   unsigned char *content = malloc(bytes);
   assert_non_null(content);
   for (size_t i = 0; i < bytes; i++) content[i] = (unsigned char)(i * 31 >> 3);
-  scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "file", path), content, bytes);
   digest_start(&digest);
   assert_int_equal(digest_add_file(&digest, path), HS_OK);
   assert_true(digest.size == bytes && digest_end(&digest) == digest_once(content, bytes));
   assert_int_equal(digest_add_file(&digest, scratch_folder_path(&folder, "absent", path)), HS_ERR_IO);
   assert_int_equal(digest_add_file(&digest, folder.path), HS_ERR_IO);
-  scratch_folder_remove(&folder);
   free(content);
 }

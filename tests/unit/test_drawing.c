@@ -1,7 +1,6 @@
 /*
  * Anti-aliased circles and lines: which pixels they touch, with what coverage, and that nothing outside is touched.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
@@ -12,11 +11,10 @@ enum { SIDE = 65 };
 static const drawing_pen white_pen = {255, 255, 255, .opacity = 1.0, .width = 1.0};
 
 static void make_black(drawing *picture, int32_t width, int32_t height) {
-  uint8_t *gray = calloc((size_t)width * (size_t)height, 1);
+  SCOPED_MEMORY uint8_t *gray = calloc((size_t)width * (size_t)height, 1);
   assert_non_null(gray);
   const hs_image image = {.data = gray, .width = width, .height = height, .type = HS_U8, .layout = HS_GRAY};
   assert_int_equal(drawing_from_image(picture, &image), HS_OK);
-  free(gray);
 }
 
 static const uint8_t *pixel_at(const drawing *picture, int32_t x, int32_t y) {

@@ -2,7 +2,6 @@
  * The elementary functions: the documented errors hold over their whole ranges, and the results are bit-identical on
  * every machine (a digest over a fixed set of arguments).
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

@@ -1,14 +1,12 @@
 /*
  * EXIF: orientation, focal length by COLMAP's rule, GPS position. No byte of the segment is trusted.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/base/number_tools.h"
 #include "pipeline/image_io/image_io.h"
 #include "tests/support/exif_maker.h"
-#include "tests/support/image_maker.h"
 
 enum { WIDTH = 60, HEIGHT = 40, MUTANTS = 200000 };
 
@@ -230,16 +228,14 @@ static hs_exif load(const exif_field *fields, size_t count, int32_t scale, hs_st
                           .height = HEIGHT,
                           .app1 = count > 0 ? segment : NULL,
                           .app1_size = count > 0 ? exif_maker_make('M', fields, count, segment) : 0};
-  image_file file = jpeg_spec_make(&spec, samples);
+  scoped_file file = jpeg_spec_make(&spec, samples);
   hs_exif exif;
   memset(&exif, 0xAA, sizeof exif);
   const hs_load_options options = {
       .struct_size = sizeof options, .jpeg_scale = scale, .exif = &exif, .max_pixels = expected == HS_OK ? 0 : 10};
-  hs_image image;
+  scoped_image image;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), expected);
   if (expected == HS_OK) assert_int_equal(image.width, scale > 1 ? HEIGHT / scale : count > 0 ? HEIGHT : WIDTH);
-  hs_image_free(&image);
-  image_file_free(&file);
   return exif;
 }
 

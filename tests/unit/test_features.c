@@ -4,7 +4,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
-#include "tests/support/counted_allocator.h"
 
 TEST(test_room_is_kept) {
   counted_allocator counter = {0};
@@ -63,13 +62,12 @@ TEST(test_failure_changes_nothing) {
 }
 
 TEST(test_limits) {
-  hs_features features = {0};
+  scoped_features features = {0};
   assert_int_equal(features_reserve(&features, SIZE_MAX / 2, HS_DESCRIPTOR_NONE, NULL), HS_ERR_MEMORY);
   assert_int_equal(features_reserve(&features, SIZE_MAX / 30, HS_DESCRIPTOR_F32, NULL), HS_ERR_MEMORY);
   assert_int_equal(features_reserve(&features, 1, (hs_descriptor_type)9, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(features_reserve(NULL, 1, HS_DESCRIPTOR_U8, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(features_reserve(&features, 0, HS_DESCRIPTOR_U8, NULL), HS_OK);
   assert_null(features.keypoints);
-  hs_features_free(&features);
   hs_features_free(NULL);
 }

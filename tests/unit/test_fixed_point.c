@@ -2,7 +2,6 @@
  * Fixed-point votes at their limit: the proven bounds hold, no sum of votes reaches 2^31, and the error from rounding
  * votes.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
@@ -260,7 +259,7 @@ static double rounding_error(uint32_t levels, size_t *features) {
   assert_int_equal(hs_options_init(&o, HS_PROFILE_LOWE), HS_OK);
   o.contrast = 0.0f;
   o.descriptor = HS_DESCRIPTOR_F32;
-  uint8_t *pixels = reference_noise(96, 80, 5u, 1);
+  SCOPED_MEMORY uint8_t *pixels = reference_noise(96, 80, 5u, 1);
   assert_non_null(pixels);
   for (size_t i = 0; i < 96 * 80; i++) pixels[i] = (uint8_t)(128u + pixels[i] * levels / 256u);
   const hs_image image = {.data = pixels, .width = 96, .height = 80};
@@ -270,7 +269,6 @@ static double rounding_error(uint32_t levels, size_t *features) {
   for (uint32_t n = 0; n < *f.features.count; n++) largest = fmax(largest, compare_descriptor(&f, n));
   *features = *f.features.count;
   reference_frame_free(&f);
-  free(pixels);
   return largest;
 }
 

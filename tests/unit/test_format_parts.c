@@ -1,7 +1,6 @@
 /*
  * Parts of the feature formats: checksums, angles, bin order, .npy values, JSON strings, zip records.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
@@ -10,7 +9,6 @@
 #include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/common/npy_array.h"
 #include "pipeline/formats/common/zip_archive.h"
-#include "tests/support/counted_allocator.h"
 
 TEST(test_checksums) {
   /* The usual test words and values of both polynomials. */
@@ -162,7 +160,7 @@ TEST(test_npy_headers_that_are_wrong) {
 }
 
 static void check_json_string(const char *text, const char *expected) {
-  char *bytes = NULL;
+  SCOPED_MEMORY char *bytes = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&bytes, &size);
   assert_non_null(stream);
@@ -172,7 +170,6 @@ static void check_json_string(const char *text, const char *expected) {
   sink_flush(&sink);
   assert_int_equal(fclose(stream), 0);
   assert_string_equal(bytes, expected);
-  free(bytes);
 }
 
 TEST(test_json_strings) {
@@ -201,7 +198,7 @@ static char *make_zip(size_t *size) {
 
 TEST(test_zip_entries) {
   size_t size = 0;
-  char *bytes = make_zip(&size);
+  SCOPED_MEMORY char *bytes = make_zip(&size);
   char message[128] = "";
   feature_source source = {.path = "zip",
                            .bytes = (const uint8_t *)bytes,
@@ -221,14 +218,13 @@ TEST(test_zip_entries) {
   bytes[36] ^= 1;
   assert_int_equal(zip_read_entry(&source, "first", 100, &entry), HS_ERR_FORMAT);
   assert_string_equal(message, "zip: first: the checksum is wrong");
-  free(bytes);
 }
 
 /* A size larger than deflate can produce from the packed bytes: refused before memory is allocated. */
 TEST(test_zip_claims) {
   enum { METHOD = 10, PACKED_SIZE = 20, SIZE = 24, CLAIMED = 1 << 24 };
   size_t size = 0, at = 0;
-  char *bytes = make_zip(&size);
+  SCOPED_MEMORY char *bytes = make_zip(&size);
   while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++; /* the directory's first entry */
   assert_int_equal(bytes[at + PACKED_SIZE], 9);
   bytes[at + METHOD] = 8;
@@ -246,5 +242,4 @@ TEST(test_zip_claims) {
   assert_int_equal(zip_read_entry(&source, "first", CLAIMED, &entry), HS_ERR_FORMAT);
   assert_string_equal(message, "zip: first claims more bytes than its data can give");
   assert_int_equal(counter.made, 0);
-  free(bytes);
 }

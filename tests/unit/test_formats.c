@@ -1,16 +1,12 @@
 /*
  * Round trips through every feature format, choice of format, and files that cannot be written.
  */
-#include <math.h>
 #include <sys/stat.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
 #include "pipeline/formats/formats.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 
 /* Fields that a format keeps. Positions and angles are exact if the tolerance is 0; a negative tolerance: no angle is
  * kept. */
@@ -87,13 +83,12 @@ static void check_features(const format_promise *promise, const hs_features *sav
 }
 
 static void round_trip(const format_promise *promise, size_t count, feature_style style, hs_bin_layout layout) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   char name[64];
   char message[256] = "untouched";
-  hs_features saved = {0};
-  hs_features loaded = {0};
-  scratch_folder_make(&folder);
+  scoped_features saved = {0};
+  scoped_features loaded = {0};
   (void)snprintf(name, sizeof name, "features%s", promise->ending);
   scratch_folder_path(&folder, name, path);
   feature_maker_fill(&saved, count, style, 11);
@@ -110,9 +105,6 @@ static void round_trip(const format_promise *promise, size_t count, feature_styl
   assert_int_equal(scratch_folder_count(&folder), promise->id == HS_FORMAT_OPENMVG ? 2 : 1);
   assert_int_equal(hs_load_features(path, &loaded, &options), HS_OK);
   check_features(promise, &saved, &loaded, style);
-  hs_features_free(&saved);
-  hs_features_free(&loaded);
-  scratch_folder_remove(&folder);
 }
 
 TEST(test_round_trips) {
@@ -213,16 +205,14 @@ TEST(test_content_decides) {
   for (size_t p = 0; p < PROMISES; p++) {
     if (promises[p].id == HS_FORMAT_OPENMVG) continue;
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-      hs_features saved = {0};
-      hs_features loaded = {0};
+      scoped_features saved = {0};
+      scoped_features loaded = {0};
       feature_maker_fill(&saved, 3, FEATURES_U8, 5);
       hs_file_options options = {.struct_size = sizeof options, .format = promises[p].id};
       scratch_folder_path(&folder, names[n], path);
       assert_int_equal(hs_save_features(path, &saved, &options), HS_OK);
       assert_int_equal(hs_load_features(path, &loaded, NULL), HS_OK);
       check_features(&promises[p], &saved, &loaded, FEATURES_U8);
-      hs_features_free(&saved);
-      hs_features_free(&loaded);
     }
   }
   scratch_folder_remove(&folder);
@@ -234,11 +224,10 @@ static hs_status save(const char *path, const hs_features *features, hs_format f
 }
 
 TEST(test_equal_features_give_equal_bytes) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   char message[256];
-  scratch_folder_make(&folder);
-  hs_features features = {0};
+  scoped_features features = {0};
   feature_maker_fill(&features, 20, FEATURES_UNIT_F32, 9);
   for (size_t p = 0; p < PROMISES; p++) {
     unsigned char *bytes[2];
@@ -254,8 +243,6 @@ TEST(test_equal_features_give_equal_bytes) {
     free(bytes[0]);
     free(bytes[1]);
   }
-  hs_features_free(&features);
-  scratch_folder_remove(&folder);
 }
 
 TEST(test_writing_where_nothing_can_be_written) {
@@ -287,13 +274,12 @@ TEST(test_writing_where_nothing_can_be_written) {
 
 /* openMVG's two files appear together or not at all. */
 TEST(test_pairs_are_whole) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   char blocked[SCRATCH_PATH_BYTES];
   char message[256];
-  hs_features features = {0};
+  scoped_features features = {0};
   hs_features loaded = {0};
-  scratch_folder_make(&folder);
   feature_maker_fill(&features, 4, FEATURES_U8, 2);
   scratch_folder_path(&folder, "image.feat", path);
   scratch_folder_path(&folder, "image.desc", blocked);
@@ -308,15 +294,12 @@ TEST(test_pairs_are_whole) {
   scratch_folder_path(&folder, "alone.feat", path);
   scratch_write_file(path, "1 2 3 0.5\n", 10);
   assert_int_equal(hs_load_features(path, &loaded, NULL), HS_ERR_IO);
-  hs_features_free(&features);
-  scratch_folder_remove(&folder);
 }
 
 static void check_refused(const hs_features *features, const char *reason) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   char message[256];
-  scratch_folder_make(&folder);
   for (size_t p = 0; p < PROMISES; p++) {
     scratch_folder_path(&folder, "refused", path);
     strcat(path, promises[p].ending);
@@ -324,11 +307,10 @@ static void check_refused(const hs_features *features, const char *reason) {
     assert_non_null(strstr(message, reason));
   }
   assert_int_equal(scratch_folder_count(&folder), 0);
-  scratch_folder_remove(&folder);
 }
 
 TEST(test_wrong_features_are_refused) {
-  hs_features features = {0};
+  scoped_features features = {0};
   feature_maker_fill(&features, 3, FEATURES_UNIT_F32, 2);
   hs_keypoint good = features.keypoints[1];
   features.keypoints[1].x = NAN;
@@ -351,7 +333,6 @@ TEST(test_wrong_features_are_refused) {
   check_refused(&broken, "descriptors is null");
   broken.descriptor_type = (hs_descriptor_type)7;
   check_refused(&broken, "descriptor_type");
-  hs_features_free(&features);
 }
 
 TEST(test_wrong_arguments) {
@@ -381,15 +362,14 @@ TEST(test_wrong_arguments) {
 
 /* Every format reduces angles outside [0, 2 pi) alike. */
 TEST(test_angles_are_wrapped) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   char message[256];
-  scratch_folder_make(&folder);
   for (size_t p = 0; p < PROMISES; p++) {
     const float angles[4] = {-1.0f, 7.0f, 6.2831855f, -1e-9f};
     const float expected[4] = {5.2831853f, 0.71681469f, 0.0f, 0.0f};
-    hs_features features = {0};
-    hs_features loaded = {0};
+    scoped_features features = {0};
+    scoped_features loaded = {0};
     feature_maker_fill(&features, 4, FEATURES_U8, 8);
     for (size_t i = 0; i < 4; i++) features.keypoints[i].orientation = angles[i];
     scratch_folder_path(&folder, "angles", path);
@@ -401,8 +381,5 @@ TEST(test_angles_are_wrapped) {
       const float kept = promises[p].angle_tolerance >= 0.0f ? expected[i] : 0.0f;
       assert_true(fabsf(loaded.keypoints[i].orientation - kept) <= 1e-6f);
     }
-    hs_features_free(&features);
-    hs_features_free(&loaded);
   }
-  scratch_folder_remove(&folder);
 }

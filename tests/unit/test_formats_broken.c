@@ -7,9 +7,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/formats/formats.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 
 enum { MESSAGE_BYTES = 256, MAX_FEATURES = 1000 };
 
@@ -28,10 +25,9 @@ static void save_as(const feature_format *format, const char *path, const hs_fea
 }
 
 static written_file write_file(const feature_format *format, const hs_features *features) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   written_file file = {0};
-  scratch_folder_make(&folder);
   scratch_folder_path(&folder, "file", path);
   strcat(path, format->endings[0]);
   save_as(format, path, features);
@@ -41,7 +37,6 @@ static written_file write_file(const feature_format *format, const hs_features *
     strcat(path, format->second_ending);
     file.beside = scratch_read_file(path, &file.second_size);
   }
-  scratch_folder_remove(&folder);
   return file;
 }
 
@@ -99,7 +94,7 @@ static bool has_checksum(const feature_format *format) {
 }
 
 static void truncate_everywhere(const feature_format *format, feature_style style) {
-  hs_features features = {0};
+  scoped_features features = {0};
   feature_maker_fill(&features, 3, style, 21);
   written_file file = write_file(format, &features);
   written_file cut = file;
@@ -112,7 +107,6 @@ static void truncate_everywhere(const feature_format *format, feature_style styl
   for (cut.second_size = 0; cut.second_size < file.second_size; cut.second_size++)
     assert_true(check_outcome(format, &cut));
   free_file(&file);
-  hs_features_free(&features);
 }
 
 TEST(test_truncated_files) {
@@ -140,13 +134,12 @@ TEST(test_flipped_bytes) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
     for (feature_style style = FEATURES_U8; style <= FEATURES_UNIT_F32; style++) {
-      hs_features features = {0};
+      scoped_features features = {0};
       feature_maker_fill(&features, 2, style, 4);
       written_file file = write_file(format_at(i), &features);
       flip_everywhere(format_at(i), file.bytes, file.size, &file);
       flip_everywhere(format_at(i), file.beside, file.second_size, &file);
       free_file(&file);
-      hs_features_free(&features);
     }
   }
 }
@@ -154,7 +147,7 @@ TEST(test_flipped_bytes) {
 /* Every array of an .npz has a CRC-32, so every flipped byte of data is detected. */
 TEST(test_npz_data_is_checked) {
   const feature_format *format = format_by_name("npz");
-  hs_features features = {0};
+  scoped_features features = {0};
   feature_maker_fill(&features, 3, FEATURES_U8, 4);
   written_file file = write_file(format, &features);
   /* The descriptors are in the middle of the archive: 384 of some 2900 bytes, after 512 of keypoints and headers. */
@@ -165,14 +158,13 @@ TEST(test_npz_data_is_checked) {
   }
   assert_false(check_outcome(format, &file));
   free_file(&file);
-  hs_features_free(&features);
 }
 
 TEST(test_trailing_bytes) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
     const feature_format *format = format_at(i);
-    hs_features features = {0};
+    scoped_features features = {0};
     feature_maker_fill(&features, 2, FEATURES_U8, 4);
     written_file file = write_file(format, &features);
     written_file longer = file;
@@ -185,7 +177,6 @@ TEST(test_trailing_bytes) {
     if (format->id != HS_FORMAT_OPENCV) assert_true(check_outcome(format, &longer));
     free(longer.bytes);
     free_file(&file);
-    hs_features_free(&features);
   }
 }
 
@@ -328,11 +319,10 @@ TEST(test_wrong_texts_are_explained) {
     const wrong_text *wrong = &wrong_texts[i];
     written_file file = {.bytes = (unsigned char *)(uintptr_t)wrong->text, .size = strlen(wrong->text)};
     char message[MESSAGE_BYTES];
-    hs_features features = {0};
+    scoped_features features = {0};
     hs_status status = read_file(format_by_name(wrong->format), &file, &features, message);
     if (status == HS_OK || !message_has(message, wrong->reason))
       fail_msg("%s, \"%s\": status %d, message \"%s\"", wrong->format, wrong->text, (int)status, message);
-    hs_features_free(&features);
   }
 }
 
@@ -340,14 +330,13 @@ TEST(test_wrong_texts_are_explained) {
 TEST(test_claims_are_limited_first) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
-    scratch_folder folder;
+    scoped_folder folder = scratch_folder_new();
     char path[SCRATCH_PATH_BYTES];
     char message[MESSAGE_BYTES] = "";
     counted_allocator counter = {0};
     hs_allocator allocator = counted_allocator_make(&counter);
-    hs_features features = {0};
-    hs_features loaded = {0};
-    scratch_folder_make(&folder);
+    scoped_features features = {0};
+    scoped_features loaded = {0};
     scratch_folder_path(&folder, "limit", path);
     strcat(path, format_at(i)->endings[0]);
     feature_maker_fill(&features, 30, FEATURES_U8, 3);
@@ -363,9 +352,6 @@ TEST(test_claims_are_limited_first) {
     options.max_features = 30;
     assert_int_equal(hs_load_features(path, &loaded, &options), HS_OK);
     assert_int_equal(counter.alive, 2);
-    hs_features_free(&loaded);
-    hs_features_free(&features);
-    scratch_folder_remove(&folder);
   }
 }
 
@@ -392,11 +378,10 @@ TEST(test_memory_stays_within_the_limit) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     const feature_format *format = format_at(i);
     if (is_database(format)) continue;
-    scratch_folder folder;
+    scoped_folder folder = scratch_folder_new();
     char path[SCRATCH_PATH_BYTES];
-    hs_features features = {0};
+    scoped_features features = {0};
     size_t file_bytes = 0;
-    scratch_folder_make(&folder);
     scratch_folder_path(&folder, "memory", path);
     strcat(path, format->endings[0]);
     feature_maker_fill(&features, COUNT, FEATURES_U8, 3);
@@ -406,14 +391,12 @@ TEST(test_memory_stays_within_the_limit) {
     check_memory_within(path, file_bytes + COUNT * sizeof(hs_keypoint), false);
     check_memory_within(path, 4 * file_bytes + COUNT * (sizeof(hs_keypoint) + 4 * HS_DESCRIPTOR_LENGTH), true);
     check_memory_within(path, UINT64_MAX, true);
-    hs_features_free(&features);
-    scratch_folder_remove(&folder);
   }
 }
 
 static hs_status load_limited(const char *path, uint64_t max_memory_bytes, uint64_t max_features, const char *word) {
   char message[MESSAGE_BYTES] = "";
-  hs_features loaded = {0};
+  scoped_features loaded = {0};
   const hs_file_options options = {.struct_size = sizeof options,
                                    .max_memory_bytes = max_memory_bytes,
                                    .max_features = max_features,
@@ -421,7 +404,6 @@ static hs_status load_limited(const char *path, uint64_t max_memory_bytes, uint6
                                    .message_bytes = sizeof message};
   const hs_status status = hs_load_features(path, &loaded, &options);
   if (status != HS_OK && !strstr(message, word)) fail_msg("'%s' says nothing of '%s'", message, word);
-  hs_features_free(&loaded);
   return status;
 }
 
@@ -434,17 +416,14 @@ TEST(test_inflated_arrays_count) {
 
 /* A text larger than max_features allows is not read at all. */
 TEST(test_large_text_of_few_features) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   const size_t size = 3 << 20;
-  char *blanks = malloc(size);
+  SCOPED_MEMORY char *blanks = malloc(size);
   assert_non_null(blanks);
   memset(blanks, ' ', size);
-  scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "large.csv", path), blanks, size);
   assert_int_equal(load_limited(path, 0, 1, "larger than 1 features can need"), HS_ERR_LIMIT);
-  free(blanks);
-  scratch_folder_remove(&folder);
 }
 
 /* Files that claim far more data than they have are refused without a large allocation. */
@@ -456,9 +435,8 @@ TEST(test_claims_beyond_the_size_allocate_nothing) {
                 {"a.sift", "1 2 3 4 5\n"},
                 {"b.sift", "SIFTV4.0\xff\xff\xff\x07\x05.."},
                 {"a.hesaff", "128\n100000000\n1 2 3 0 3\n"}};
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
-  scratch_folder_make(&folder);
   for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
     counted_allocator counter = {0};
     hs_allocator allocator = counted_allocator_make(&counter);
@@ -469,17 +447,15 @@ TEST(test_claims_beyond_the_size_allocate_nothing) {
     assert_true(counter.peak_bytes < 1000);
     assert_int_equal(counter.alive, 0);
   }
-  scratch_folder_remove(&folder);
 }
 
 /* Every allocation fails once: HS_ERR_MEMORY, no leak, and the caller's features are unchanged. */
 TEST(test_failing_allocations) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
-    scratch_folder folder;
+    scoped_folder folder = scratch_folder_new();
     char path[SCRATCH_PATH_BYTES];
     hs_features features = {0};
-    scratch_folder_make(&folder);
     scratch_folder_path(&folder, "memory", path);
     strcat(path, format_at(i)->endings[0]);
     feature_maker_fill(&features, 10, FEATURES_U8, 3);
@@ -503,17 +479,15 @@ TEST(test_failing_allocations) {
     }
     assert_int_equal(status, HS_OK);
     assert_true(failures >= 3);
-    scratch_folder_remove(&folder);
   }
 }
 
 TEST(test_what_is_no_file) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   char message[MESSAGE_BYTES] = "";
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
   hs_features loaded = {0};
-  scratch_folder_make(&folder);
   assert_int_equal(hs_load_features(scratch_folder_path(&folder, "absent.npz", path), &loaded, &options), HS_ERR_IO);
   assert_non_null(strstr(message, "absent.npz: cannot open"));
   assert_int_equal(hs_load_features(folder.path, &loaded, &options), HS_ERR_IO);
@@ -524,5 +498,4 @@ TEST(test_what_is_no_file) {
   assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_FORMAT);
   scratch_write_file(scratch_folder_path(&folder, "empty", path), "", 0);
   assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_FORMAT);
-  scratch_folder_remove(&folder);
 }

@@ -2,12 +2,8 @@
  * Files from other programs (tests/data/formats, with the programs that wrote them) and handwritten files with the
  * documented layouts.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 
 enum { ROWS = 5, CELL_BINS = 8, PATH_BYTES = 1024 };
 
@@ -55,11 +51,10 @@ static void check_entries(const hs_features *features, float scale) {
 }
 
 static void check_numpy_file(const char *name, hs_descriptor_type type, bool with_extras) {
-  hs_features features = load_data(name);
+  scoped_features features = load_data(name);
   check_numpy(&features, with_extras);
   assert_int_equal(features.descriptor_type, type);
   if (type != HS_DESCRIPTOR_NONE) check_entries(&features, 1.0f / 256.0f);
-  hs_features_free(&features);
 }
 
 TEST(test_numpy_stored) { check_numpy_file("numpy_u8.npz", HS_DESCRIPTOR_U8, true); }
@@ -71,7 +66,7 @@ TEST(test_numpy_other_types) { check_numpy_file("numpy_other_types.npz", HS_DESC
 TEST(test_numpy_no_descriptors) { check_numpy_file("numpy_no_descriptors.npz", HS_DESCRIPTOR_NONE, false); }
 
 static void check_opencv_file(const char *name, hs_descriptor_type type) {
-  hs_features features = load_data(name);
+  scoped_features features = load_data(name);
   assert_int_equal(features.count, ROWS);
   assert_int_equal(features.descriptor_type, type);
   for (int i = 0; i < ROWS; i++) {
@@ -85,7 +80,6 @@ static void check_opencv_file(const char *name, hs_descriptor_type type) {
     assert_int_equal(k->level, 1 + i % 3);
   }
   check_entries(&features, 1.0f);
-  hs_features_free(&features);
 }
 
 TEST(test_opencv_storage) {
@@ -96,7 +90,7 @@ TEST(test_opencv_storage) {
 /* The printed lines, read by the C library, with cells in UBC order. */
 TEST(test_vlfeat_program_output) {
   char path[PATH_BYTES];
-  hs_features features = load_data("vlfeat.sift");
+  scoped_features features = load_data("vlfeat.sift");
   FILE *file = fopen(data_path("vlfeat.sift", path), "r");
   assert_non_null(file);
   assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_U8);
@@ -115,21 +109,18 @@ TEST(test_vlfeat_program_output) {
     }
   }
   (void)fclose(file);
-  hs_features_free(&features);
 }
 
 /* The rest is handwritten with the documented layouts. */
 static hs_features load_text(const char *name, const char *text) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   char message[256] = "";
   hs_features features = {0};
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
-  scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, name, path), text, strlen(text));
   hs_status status = hs_load_features(path, &features, &options);
   if (status != HS_OK) fail_msg("%s: status %d, %s", name, (int)status, message);
-  scratch_folder_remove(&folder);
   return features;
 }
 
@@ -152,7 +143,7 @@ TEST(test_colmap_text) {
   append_entries(text, 1000);
   strcat(text, "\r\n0.5 0.5 2 -1.5");
   append_entries(text, 1000);
-  hs_features features = load_text("image.jpg.txt", text);
+  scoped_features features = load_text("image.jpg.txt", text);
   assert_int_equal(features.count, 2);
   assert_true(features.keypoints[0].x == 12.0f && features.keypoints[0].y == 6.75f);
   assert_true(features.keypoints[1].x == 0.0f && features.keypoints[1].y == 0.0f);
@@ -160,7 +151,6 @@ TEST(test_colmap_text) {
   assert_true(fabsf(features.keypoints[1].orientation - 4.7831853f) < 1e-6f);
   check_counting_entries(&features, 0);
   check_counting_entries(&features, 1);
-  hs_features_free(&features);
 }
 
 /* The output of Lowe's program: row before column, 20 entries a line, angle with y upwards. */
@@ -170,19 +160,18 @@ TEST(test_lowe_keys) {
   strcat(text, "\n100.00 50.00 3.00 -2.000\n");
   append_entries(text, 20);
   strcat(text, "\n\n");
-  hs_features features = load_text("image.key", text);
+  scoped_features features = load_text("image.key", text);
   assert_int_equal(features.count, 2);
   assert_true(features.keypoints[0].x == 12.5f && features.keypoints[0].y == 7.25f);
   assert_true(fabsf(features.keypoints[0].orientation - 5.7831853f) < 1e-6f);
   assert_true(features.keypoints[1].orientation == 2.0f);
   check_counting_entries(&features, 0);
   check_counting_entries(&features, 1);
-  hs_features_free(&features);
 }
 
 /* Older versions of OpenCV write one flat list; a keypoint without an angle has -1 there. */
 TEST(test_opencv_flat_list) {
-  hs_features features = load_text(
+  scoped_features features = load_text(
       "old.yml", "%YAML:1.0\nkeypoints: [ 1., 2., 4., 90., 0.5, 255, -1, 3.,\n    4., 5., -1., 0., 513, -1 ]\n"
                  "descriptors: !!opencv-matrix\n   rows: 0\n   cols: 0\n   dt: u\n   data: []\n");
   assert_int_equal(features.count, 2);
@@ -194,38 +183,34 @@ TEST(test_opencv_flat_list) {
   assert_int_equal(features.keypoints[0].level, 0);
   assert_int_equal(features.keypoints[1].octave, 1);
   assert_int_equal(features.keypoints[1].level, 2);
-  hs_features_free(&features);
 }
 
 TEST(test_csv_of_a_spreadsheet) {
-  hs_features features =
+  scoped_features features =
       load_text("table.csv", "\xef\xbb\xbfsigma, y, x, orientation\r\n2, 3.5, 4, 1\r\n3,1e1,0,0\r\n\r\n");
   assert_int_equal(features.count, 2);
   assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_NONE);
   assert_true(features.keypoints[0].x == 4.0f && features.keypoints[0].y == 3.5f &&
               features.keypoints[0].sigma == 2.0f);
   assert_true(features.keypoints[1].y == 10.0f && features.keypoints[1].orientation == 0.0f);
-  hs_features_free(&features);
 }
 
 TEST(test_json_of_other_writers) {
-  hs_features features = load_text("other.json", "{\"features\":[{\"note\":{\"a\":[1,null,true,\"\\u00e9\"]},"
-                                                 "\"orientation\":1,\"sigma\":2.5e0,\"y\":-0.5,\"x\":4}],"
-                                                 "\"more\":[[],{}],\"descriptor_type\":\"none\"}");
+  scoped_features features = load_text("other.json", "{\"features\":[{\"note\":{\"a\":[1,null,true,\"\\u00e9\"]},"
+                                                     "\"orientation\":1,\"sigma\":2.5e0,\"y\":-0.5,\"x\":4}],"
+                                                     "\"more\":[[],{}],\"descriptor_type\":\"none\"}");
   assert_int_equal(features.count, 1);
   assert_true(features.keypoints[0].x == 4.0f && features.keypoints[0].y == -0.5f &&
               features.keypoints[0].sigma == 2.5f);
-  hs_features_free(&features);
 }
 
 /* openMVG's layout: count as 64-bit little-endian, then bytes in VLFeat's order. */
 TEST(test_openmvg_pair) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   unsigned char desc[8 + HS_DESCRIPTOR_LENGTH] = {1};
-  hs_features features = {0};
+  scoped_features features = {0};
   for (int d = 0; d < HS_DESCRIPTOR_LENGTH; d++) desc[8 + d] = (unsigned char)d;
-  scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "view.desc", path), desc, sizeof desc);
   scratch_write_file(scratch_folder_path(&folder, "view.feat", path), "10.5 20.25 1.75 -0.5\n", 21);
   assert_int_equal(hs_load_features(path, &features, NULL), HS_OK);
@@ -236,12 +221,10 @@ TEST(test_openmvg_pair) {
   const uint8_t *descriptor = features.descriptors;
   const uint8_t first_cells[16] = {0, 7, 6, 5, 4, 3, 2, 1, 8, 15, 14, 13, 12, 11, 10, 9};
   assert_memory_equal(descriptor, first_cells, sizeof first_cells);
-  hs_features_free(&features);
-  scratch_folder_remove(&folder);
 }
 
 /* Called by the library after each rename: counts the existing files of the pair after the first. */
-static scratch_folder *watched;
+static const scratch_folder *watched;
 static int renames, feat_after_first_rename;
 
 void atomic_file_gone(int place);
@@ -256,13 +239,12 @@ void atomic_file_gone(int place) {
 
 /* Replacing a pair: between the renames the new .desc and the old .feat never exist together. */
 TEST(test_openmvg_pair_replaced) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   hs_keypoint keypoints[2] = {{.x = 1, .y = 2, .sigma = 3}, {.x = 4, .y = 5, .sigma = 6}};
   uint8_t descriptors[2 * HS_DESCRIPTOR_LENGTH] = {0};
   hs_features features = {.count = 2, .keypoints = keypoints, .descriptors = descriptors};
-  hs_features read = {0};
-  scratch_folder_make(&folder);
+  scoped_features read = {0};
   scratch_folder_path(&folder, "view.feat", path);
   assert_int_equal(hs_save_features(path, &features, NULL), HS_OK);
   watched = &folder;
@@ -273,19 +255,16 @@ TEST(test_openmvg_pair_replaced) {
   assert_false(feat_after_first_rename);
   assert_int_equal(hs_load_features(path, &read, NULL), HS_OK);
   assert_int_equal(read.count, 1);
-  hs_features_free(&read);
-  scratch_folder_remove(&folder);
 }
 
 /* ------------------------------------------------------------------ full width of the format specifications */
 
 /* SiftGPU's keys without descriptors. */
 TEST(test_lowe_keys_alone) {
-  hs_features features = load_text("image.key", "2 0\n7.25 12.50 1.600 0.500\n100.00 50.00 3.000 -2.000\n");
+  scoped_features features = load_text("image.key", "2 0\n7.25 12.50 1.600 0.500\n100.00 50.00 3.000 -2.000\n");
   assert_int_equal(features.count, 2);
   assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_NONE);
   assert_true(features.keypoints[1].x == 50.0f && features.keypoints[1].y == 100.0f);
-  hs_features_free(&features);
 }
 
 /* Entries written as floats; COLMAP drops fractions. */
@@ -299,12 +278,11 @@ TEST(test_float_entries) {
     for (int d = 0; d < HS_DESCRIPTOR_LENGTH; d++)
       (void)snprintf(text + strlen(text), 16, " %d%s", d, i == 1 && d % 2 == 1 ? ".75" : ".000000");
     strcat(text, "\n");
-    hs_features features = load_text(names[i], text);
+    scoped_features features = load_text(names[i], text);
     assert_int_equal(features.count, 1);
     assert_true(fabsf(features.keypoints[0].sigma - 1.6f) < 1e-5f);
     if (i != 2) check_counting_entries(&features, 0); /* VLFeat's bins are in another order */
     assert_int_equal(((const uint8_t *)features.descriptors)[127], i == 2 ? 121 : 127);
-    hs_features_free(&features);
   }
 }
 
@@ -352,12 +330,11 @@ TEST(test_visualsfm_versions) {
              "\xff"
              "EOF",
              4);
-      hs_features features = load_bytes("a.sift", file, SIZE);
+      scoped_features features = load_bytes("a.sift", file, SIZE);
       assert_int_equal(features.count, 1);
       assert_true(features.keypoints[0].x == 12.0f && features.keypoints[0].y == 7.0f);
       assert_true(features.keypoints[0].sigma == (scale > 0 ? 2.0f : 1.0f)); /* unknown: 1 */
       check_counting_entries(&features, 0);
-      hs_features_free(&features);
     }
 }
 
@@ -378,33 +355,29 @@ TEST(test_vlfeat_binary) {
       for (size_t k = 0; k < 4; k++) put_big_double(file + i * record + 8 * k, place[k]);
       for (size_t d = 0; d < HS_DESCRIPTOR_LENGTH && !frames; d++) file[i * record + 32 + d] = (unsigned char)d;
     }
-    hs_features features = load_bytes(frames ? "a.frame" : "a.sift", file, COUNT * record);
+    scoped_features features = load_bytes(frames ? "a.frame" : "a.sift", file, COUNT * record);
     assert_int_equal(features.count, COUNT);
     assert_int_equal(features.descriptor_type, frames ? HS_DESCRIPTOR_NONE : HS_DESCRIPTOR_U8);
     for (size_t i = 0; i < COUNT; i++) {
       assert_true(features.keypoints[i].x == 10.25f + (float)i && features.keypoints[i].sigma == 1.5f);
       if (!frames) assert_int_equal(((const uint8_t *)features.descriptors)[i * HS_DESCRIPTOR_LENGTH + 1], 7);
     }
-    hs_features_free(&features);
   }
 }
 
 /* AliceVision's sift_float. */
 TEST(test_openmvg_floats) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   unsigned char desc[8 + 4 * HS_DESCRIPTOR_LENGTH] = {1};
-  hs_features features = {0};
+  scoped_features features = {0};
   for (int d = 0; d < HS_DESCRIPTOR_LENGTH; d++) put_f32(desc + 8 + 4 * d, (float)d);
-  scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "view.desc", path), desc, sizeof desc);
   scratch_write_file(scratch_folder_path(&folder, "view.feat", path), "10.5 20.25 1.75 0.5\n", 20);
   assert_int_equal(hs_load_features(path, &features, NULL), HS_OK);
   assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_F32);
   const float *descriptor = features.descriptors;
   assert_true(descriptor[0] == 0.0f && descriptor[1] == 7.0f && descriptor[7] == 1.0f && descriptor[127] == 121.0f);
-  hs_features_free(&features);
-  scratch_folder_remove(&folder);
 }
 
 /* Matrix types, a tag in full, a byte order mark. */
@@ -419,23 +392,21 @@ TEST(test_opencv_matrices) {
                    types[i]);
     for (int d = 1; d < HS_DESCRIPTOR_LENGTH; d++) (void)snprintf(text + strlen(text), 16, ", %d", d % 100);
     strcat(text, " ]\n");
-    hs_features features = load_text("plain", text);
+    scoped_features features = load_text("plain", text);
     const bool is_float = i > 4;
     assert_int_equal(features.descriptor_type, is_float ? HS_DESCRIPTOR_F32 : HS_DESCRIPTOR_U8);
     if (is_float)
       assert_true(((const float *)features.descriptors)[99] == 99.0f);
     else
       assert_int_equal(((const uint8_t *)features.descriptors)[99], 99);
-    hs_features_free(&features);
   }
 }
 
 /* RFC 4180 allows quotes around every field. */
 TEST(test_quoted_csv) {
-  hs_features features = load_text("plain", "\"x\",\"y\",\"sigma\",\"orientation\"\r\n\"4\",\"3.5\",2, \"1\" \r\n");
+  scoped_features features = load_text("plain", "\"x\",\"y\",\"sigma\",\"orientation\"\r\n\"4\",\"3.5\",2, \"1\" \r\n");
   assert_int_equal(features.count, 1);
   assert_true(features.keypoints[0].x == 4.0f && features.keypoints[0].orientation == 1.0f);
-  hs_features_free(&features);
 }
 
 /* Endings used by Oxford's extract_features select its format when writing. */
@@ -444,11 +415,10 @@ TEST(test_oxford_names) {
   hs_keypoint keypoint = {.x = 1, .y = 2, .sigma = 3};
   uint8_t descriptor[HS_DESCRIPTOR_LENGTH] = {9};
   const hs_features features = {.count = 1, .keypoints = &keypoint, .descriptors = descriptor};
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
-  scratch_folder_make(&folder);
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    hs_features read = {0};
+    scoped_features read = {0};
     char line[16] = "";
     assert_int_equal(hs_save_features(scratch_folder_path(&folder, names[i], path), &features, NULL), HS_OK);
     FILE *file = fopen(path, "rb");
@@ -458,9 +428,7 @@ TEST(test_oxford_names) {
     assert_string_equal(line, "128\n");
     assert_int_equal(hs_load_features(path, &read, NULL), HS_OK);
     assert_true(read.count == 1 && fabsf(read.keypoints[0].sigma - 3.0f) < 1e-5f);
-    hs_features_free(&read);
   }
-  scratch_folder_remove(&folder);
 }
 
 /* ------------------------------------------------------------------ compressed files */
@@ -512,12 +480,11 @@ TEST(test_compressed_files) {
                {"a.yml.gz", "%YAML:1.0\n---\nkeypoints:\n   - [ 12.5, 7.25, 3.2, -28.6478898, 0., 0, -1 ]\n"}};
   for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
     unsigned char packed[2048 + 64];
-    hs_features features = load_bytes(files[i].name, packed, gzip_file(files[i].text, packed));
+    scoped_features features = load_bytes(files[i].name, packed, gzip_file(files[i].text, packed));
     assert_int_equal(features.count, 1);
     assert_true(features.keypoints[0].x == 12.5f && features.keypoints[0].y == 7.25f &&
                 features.keypoints[0].sigma == 1.6f);
     assert_true(fabsf(features.keypoints[0].orientation - 5.7831853f) < 1e-5f);
-    hs_features_free(&features);
   }
 }
 
@@ -568,7 +535,7 @@ TEST(test_compressed_pair) {
     scratch_folder folder;
     char path[SCRATCH_PATH_BYTES], message[256] = "";
     unsigned char desc[8 + HS_DESCRIPTOR_LENGTH] = {1}, packed[256];
-    hs_features features = {0};
+    scoped_features features = {0};
     hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
     scratch_folder_make(&folder);
     scratch_folder_path(&folder, both ? "view.desc.gz" : "view.desc", path);
@@ -583,7 +550,6 @@ TEST(test_compressed_pair) {
     if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib")) skip_because("built without zlib");
     if (status != HS_OK) fail_msg("%s", message);
     assert_true(features.count == 1 && features.keypoints[0].x == 10.5f);
-    hs_features_free(&features);
   }
 }
 

@@ -2,16 +2,12 @@
  * Affine frames of features in lists and files: capacity, copies, npz round trips, and the conversion of COLMAP's
  * keypoints and Oxford's ellipses.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
 #include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/formats/common/feature_codec.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 
 enum { COUNT = 5 };
 
@@ -57,7 +53,7 @@ TEST(test_room) {
 
 /* Two lists that differ only in frames are unequal; missing frames equal missing frames. */
 TEST(test_digest) {
-  hs_features f = framed();
+  scoped_features f = framed();
   hs_frame *frames = f.frames;
   uint64_t with = 0, without = 0, other = 0;
   assert_int_equal(hs_digest_features(&f, &with), HS_OK);
@@ -75,11 +71,10 @@ TEST(test_digest) {
   }
   assert_int_equal(hs_digest_features(&f, &other), HS_OK);
   assert_true(other == with);
-  hs_features_free(&f);
 }
 
 /* Saves and loads; the path is left in it. */
-static hs_features through(const hs_features *f, hs_format format, const char *name, scratch_folder *folder,
+static hs_features through(const hs_features *f, hs_format format, const char *name, const scratch_folder *folder,
                            char *path) {
   hs_file_options options;
   hs_features loaded = {0};
@@ -100,13 +95,12 @@ static uint64_t digest_of(const hs_features *f) {
 
 /* With frames, without frames, and without features. */
 static void check_kept(hs_format format, const char *name) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
-  hs_features f = framed();
+  scoped_features f = framed();
   f.frames[0] = (hs_frame){1e25f, 0.0f, 0.0f, 2e25f}; /* whose determinants are no floats */
   f.frames[1] = (hs_frame){1e-25f, 0.0f, 0.0f, 2e-25f};
-  scratch_folder_make(&folder);
-  hs_features loaded = through(&f, format, name, &folder, path);
+  scoped_features loaded = through(&f, format, name, &folder, path);
   assert_non_null(loaded.frames);
   assert_memory_equal(loaded.frames, f.frames, COUNT * sizeof *f.frames);
   assert_true(digest_of(&loaded) == digest_of(&f));
@@ -123,9 +117,6 @@ static void check_kept(hs_format format, const char *name) {
   f.frames = frames;
   f.frames[2].a21 = NAN;
   assert_int_equal(hs_save_features(path, &f, NULL), HS_ERR_ARGUMENT);
-  hs_features_free(&loaded);
-  hs_features_free(&f);
-  scratch_folder_remove(&folder);
 }
 
 TEST(test_kept) {
@@ -135,7 +126,8 @@ TEST(test_kept) {
 }
 
 /* Bytes of a file of a list with frames; freed by free. */
-static uint8_t *file_bytes(const hs_features *f, hs_format format, scratch_folder *folder, char *path, size_t *size) {
+static uint8_t *file_bytes(const hs_features *f, hs_format format, const scratch_folder *folder, char *path,
+                           size_t *size) {
   hs_features loaded = through(f, format, "hostile", folder, path);
   hs_features_free(&loaded);
   FILE *file = fopen(path, "rb");
@@ -149,24 +141,22 @@ static uint8_t *file_bytes(const hs_features *f, hs_format format, scratch_folde
 
 /* Reads the bytes in place of the file. */
 static hs_status status_of(const char *path, const uint8_t *bytes, size_t size) {
-  hs_features loaded = {0};
+  scoped_features loaded = {0};
   FILE *file = fopen(path, "wb");
   assert_non_null(file);
   assert_int_equal(fwrite(bytes, 1, size, file), size);
   assert_int_equal(fclose(file), 0);
   const hs_status status = hs_load_features(path, &loaded, NULL);
-  hs_features_free(&loaded);
   return status;
 }
 
 /* Lists without frames are written as version 1; a truncated file, or one with the wrong version, is refused. */
 TEST(test_hostile_bin) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   size_t size = 0;
-  hs_features f = framed();
-  scratch_folder_make(&folder);
-  uint8_t *bytes = file_bytes(&f, HS_FORMAT_BIN, &folder, path, &size);
+  scoped_features f = framed();
+  SCOPED_MEMORY uint8_t *bytes = file_bytes(&f, HS_FORMAT_BIN, &folder, path, &size);
   const size_t descriptors_at = 192, frames_at = descriptors_at + COUNT * HS_DESCRIPTOR_LENGTH;
   assert_int_equal(bytes_get_u16(bytes + 12), 2);
   assert_int_equal(size, frames_at + COUNT * sizeof(hs_frame));
@@ -186,9 +176,6 @@ TEST(test_hostile_bin) {
   assert_int_equal(bytes_get_u16(bytes + 12), 1);
   assert_int_equal(size, frames_at);
   f.frames = frames;
-  free(bytes);
-  hs_features_free(&f);
-  scratch_folder_remove(&folder);
 }
 
 /* A file without the header word comes from an earlier writer; its members with that name are ignored. */
@@ -204,9 +191,8 @@ TEST(test_hostile_json) {
               {", \"frame\": [1, 1, 1, 1]", HS_ERR_FORMAT},
               {", \"frame\": [1e99, 0, 0, 1]", HS_ERR_FORMAT},
               {", \"frame\": [1, 0, 0, 1], \"frame\": [1, 0, 0, 1]", HS_ERR_FORMAT}};
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES], text[512];
-  scratch_folder_make(&folder);
   scratch_folder_path(&folder, "f.json", path);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     for (size_t k = 0; k < sizeof heads / sizeof heads[0]; k++) {
@@ -217,7 +203,6 @@ TEST(test_hostile_json) {
       assert_int_equal(status_of(path, (const uint8_t *)text, (size_t)size), k == 1 ? rows[i].framed : HS_OK);
     }
   }
-  scratch_folder_remove(&folder);
 }
 
 /* Image of a circle under a frame: A A'. */
@@ -233,10 +218,9 @@ static void check_same_ellipse(const hs_frame *f, const hs_frame *g) {
 TEST(test_oxford_circles) {
   static const char circles[] = "1.0\n2\n1 2 0.01 0 0.01\n3 4 0.02 0 0.02\n";
   static const char mixed[] = "1.0\n3\n1 2 0.01 0 0.01\n3 4 0.02 0.005 0.03\n5 6 0.02 0 0.02\n";
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
-  hs_features f = {0};
-  scratch_folder_make(&folder);
+  scoped_features f = {0};
   scratch_folder_path(&folder, "f.hesaff", path);
   for (int k = 0; k < 2; k++) {
     FILE *file = fopen(path, "w");
@@ -252,18 +236,15 @@ TEST(test_oxford_circles) {
     assert_true(g->a12 == 0.0f && g->a21 == 0.0f && fabsf(g->a11 - sigma) < 1e-5f && fabsf(g->a22 - sigma) < 1e-5f);
   }
   assert_true(f.keypoints[0].x == 1.0f && f.keypoints[2].y == 6.0f);
-  hs_features_free(&f);
-  scratch_folder_remove(&folder);
 }
 
 /* The ellipse of each row is the image of a circle of 27 sigma^2: a x^2 + 2 b x y + c y^2 = 1 at the frame's
  * columns. */
 TEST(test_oxford) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES], line[4096];
-  hs_features f = framed();
-  scratch_folder_make(&folder);
-  hs_features loaded = through(&f, HS_FORMAT_OXFORD, "f.hesaff", &folder, path);
+  scoped_features f = framed();
+  scoped_features loaded = through(&f, HS_FORMAT_OXFORD, "f.hesaff", &folder, path);
   assert_non_null(loaded.frames);
   FILE *file = fopen(path, "r");
   assert_non_null(file);
@@ -285,9 +266,6 @@ TEST(test_oxford) {
     assert_true(loaded.frames[i].a21 == 0.0f && loaded.keypoints[i].orientation == 0.0f);
   }
   (void)fclose(file);
-  hs_features_free(&loaded);
-  hs_features_free(&f);
-  scratch_folder_remove(&folder);
 }
 
 TEST(test_colmap) {

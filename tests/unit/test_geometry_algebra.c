@@ -2,7 +2,6 @@
  * Small linear algebra and the root finder of geometric verification: results satisfy their equations; degenerate
  * inputs.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

@@ -4,7 +4,6 @@
  * For exact points the true model is among the solutions, and every solution has the properties of its kind. Refits
  * converge to the truth from nearby. Degenerate samples give no solution.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
@@ -123,7 +122,7 @@ TEST(test_truth_among_solutions) {
 /* Fundamental matrices are singular; essential ones also have equal singular values. */
 TEST(test_solutions_are_of_their_kind) {
   for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
-    working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 40, 0.5, 3);
+    SCOPED_MEMORY working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 40, 0.5, 3);
     const int size = geometry_sample_size(model);
     random_state random = {12};
     int solutions = 0;
@@ -141,7 +140,6 @@ TEST(test_solutions_are_of_their_kind) {
       }
     }
     assert_true(solutions > 100);
-    free(w);
   }
 }
 
@@ -160,14 +158,13 @@ TEST(test_degenerate_samples) {
     expect_no_solutions(&line->problem, plain);
     expect_no_solutions(&line->problem, twice);
     free(line);
-    working_scene *const same = make_scene(TWO_VIEW_PLANE, model, 40, 0.0, 1);
+    SCOPED_MEMORY working_scene *const same = make_scene(TWO_VIEW_PLANE, model, 40, 0.0, 1);
     expect_no_solutions(&same->problem, twice);
     memset(same->columns, 0, sizeof same->columns);
     expect_no_solutions(&same->problem, plain);
-    free(same);
   }
   /* four points of which one image has mirrored a triangle: no camera sees that */
-  working_scene *const w = make_scene(TWO_VIEW_PLANE, HS_HOMOGRAPHY, 4, 0.0, 1);
+  SCOPED_MEMORY working_scene *const w = make_scene(TWO_VIEW_PLANE, HS_HOMOGRAPHY, 4, 0.0, 1);
   const double a[4][2] = {{0.0, 0.0}, {1.0, 0.0}, {0.0, 1.0}, {1.0, 1.0}};
   const double b[4][2] = {{0.0, 0.0}, {1.0, 0.0}, {0.0, 1.0}, {0.2, 0.2}};
   for (int i = 0; i < 4; i++) {
@@ -178,15 +175,14 @@ TEST(test_degenerate_samples) {
   }
   const uint32_t four[4] = {0, 1, 2, 3};
   expect_no_solutions(&w->problem, four);
-  free(w);
 }
 
 /* From a model disturbed by some pixels, reweighted least squares on exact points converges to the truth. */
 TEST(test_refit_converges) {
   const two_view_kind kinds[4] = {TWO_VIEW_VOLUME, TWO_VIEW_PLANE, TWO_VIEW_VOLUME, TWO_VIEW_VOLUME};
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
-    working_scene *const exact = make_scene(kinds[model], model, 60, 0.0, 9);
-    working_scene *const noisy = make_scene(kinds[model], model, 60, 0.7, 9);
+    SCOPED_MEMORY working_scene *const exact = make_scene(kinds[model], model, 60, 0.0, 9);
+    SCOPED_MEMORY working_scene *const noisy = make_scene(kinds[model], model, 60, 0.7, 9);
     const int size = geometry_sample_size(model);
     random_state random = {13};
     geometry_candidate start = {{0.0}, {0.0}, 0.0};
@@ -207,8 +203,6 @@ TEST(test_refit_converges) {
     printf("             model %d: largest error %.3g px before, %.3g px after\n", (int)model, before, after);
     assert_true(before > 0.05);
     assert_true(after < 1.0e-6);
-    free(exact);
-    free(noisy);
   }
 }
 
@@ -233,7 +227,7 @@ static double height_of(const geometry_problem *problem, const geometry_candidat
 /* On noisy matches polishing finds the maximum of the score: no matrix nearby scores higher. */
 TEST(test_polish_ends_on_top) {
   for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
-    working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 100, 1.0, 5);
+    SCOPED_MEMORY working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 100, 1.0, 5);
     random_state random = {14};
     geometry_candidate start = {{0.0}, {0.0}, 0.0};
     w->problem.threshold = 4.0 * WORKING_SCALE;
@@ -261,7 +255,6 @@ TEST(test_polish_ends_on_top) {
     printf("             model %d: %.9g after polishing, at most %.3g more nearby\n", (int)model, top, highest - top);
     assert_true(top > 40.0);
     assert_true(highest - top < 1.0e-7 * top);
-    free(w);
   }
 }
 

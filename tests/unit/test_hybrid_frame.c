@@ -7,7 +7,6 @@
 
 #include "pipeline/context/engine.h"
 #include "pipeline/frame/run_frame.h"
-#include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
 /* The fake device. */
@@ -110,11 +109,7 @@ BEFORE_TESTS() {
   assert_true(reference_frame_make(&whole.reference, &whole.image, &whole.options, NULL, 0));
 }
 
-AFTER_TESTS() {
-  reference_frame_free(&whole.reference);
-  hs_features_free(&whole.features);
-  hs_image_free(&whole.image);
-}
+AFTER_TESTS() { reference_frame_free(&whole.reference); }
 
 /* The requested results, and the fake device. */
 typedef struct fake_frame {
@@ -175,10 +170,9 @@ TEST(test_splits) {
     play_selected(&p, cases[i].most, cases[i].selection);
     assert_true(cases[i].most == 0 || p.expected.count < whole.features.count);
     for (p.options.split = 1; p.options.split <= whole.reference.geometry.octave_count; p.options.split++) {
-      hs_context *c = hybrid_context(&p.options);
+      scoped_context *c = hybrid_context(&p.options);
       for (int frame = 0; frame < 2; frame++) check_frame(&p, c, "split");
       assert_int_equal(c->statistics.frames, 2);
-      hs_destroy(c);
     }
     play_ends(&p);
   }

@@ -6,9 +6,7 @@
 
 #include "pipeline/base/number_tools.h"
 #include "pipeline/image_io/image_io.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
-#include "tests/support/image_maker.h"
 
 enum { MESSAGE_BYTES = 400 };
 
@@ -43,11 +41,10 @@ static hs_status load(const image_file *file, hs_load_options options, hs_image 
 }
 
 static hs_image load_kept(const char *name, hs_load_options options) {
-  image_file file = read_kept(name);
+  scoped_file file = read_kept(name);
   hs_image image;
   const hs_status status = load(&file, options, &image);
   if (status != HS_OK) fail_msg("%s: %s", name, hs_status_name(status));
-  image_file_free(&file);
   return image;
 }
 
@@ -101,10 +98,8 @@ TEST(twins_are_equal) {
     for (int colour = 0; colour < 2; colour++) {
       if (!has_library(twins[i][0]) || !has_library(twins[i][1])) continue;
       const hs_load_options options = {.keep_colour = colour};
-      hs_image a = load_kept(twins[i][0], options), b = load_kept(twins[i][1], options);
+      scoped_image a = load_kept(twins[i][0], options), b = load_kept(twins[i][1], options);
       check_same(twins[i][0], &a, &b);
-      hs_image_free(&a);
-      hs_image_free(&b);
     }
 }
 
@@ -114,23 +109,21 @@ TEST(masks_are_scaled) {
     const char *name;
     unsigned bits[3];
   } kinds[] = {{"bmp_565.bmp", {5, 6, 5}}, {"bmp_555.bmp", {5, 5, 5}}};
-  hs_image full = load_kept("bmp_24.bmp", (hs_load_options){.keep_colour = 1});
+  scoped_image full = load_kept("bmp_24.bmp", (hs_load_options){.keep_colour = 1});
   for (size_t n = 0; n < 2; n++) {
-    hs_image image = load_kept(kinds[n].name, (hs_load_options){.keep_colour = 1});
+    scoped_image image = load_kept(kinds[n].name, (hs_load_options){.keep_colour = 1});
     for (size_t i = 0; i < (size_t)image.width * (size_t)image.height * 3; i++) {
       const unsigned bits = kinds[n].bits[i % 3], most = (1u << bits) - 1u;
       const unsigned value = ((const uint8_t *)full.data)[i] >> (8 - bits);
       assert_int_equal(((const uint8_t *)image.data)[i], (2 * 255 * value + most) / (2 * most));
     }
-    hs_image_free(&image);
   }
-  hs_image_free(&full);
 }
 
 /* The stored picture, rotated by the test itself. */
 static void check_turned(const char *name, const hs_image *stored, int orientation, int32_t ignore) {
   const hs_load_options options = {.ignore_exif = ignore};
-  hs_image image = load_kept(name, options);
+  scoped_image image = load_kept(name, options);
   uint8_t expected[24 * 16];
   const exif_placement place = exif_place(ignore ? 1 : orientation, 24, 16);
   for (int32_t y = 0; y < 16; y++)
@@ -139,7 +132,6 @@ static void check_turned(const char *name, const hs_image *stored, int orientati
   assert_int_equal(image.height, place.height);
   assert_memory_equal(image.data, expected, sizeof expected);
   assert_int_equal(image.exif_orientation, ignore || orientation == 1 ? 0 : orientation);
-  hs_image_free(&image);
 }
 
 TEST(orientations_are_applied) {
@@ -148,13 +140,12 @@ TEST(orientations_are_applied) {
     char name[64];
     snprintf(name, sizeof name, patterns[n], 1);
     if (!has_library(name)) continue;
-    hs_image stored = load_kept(name, (hs_load_options){0});
+    scoped_image stored = load_kept(name, (hs_load_options){0});
     for (int orientation = 1; orientation <= 8; orientation++) {
       snprintf(name, sizeof name, patterns[n], orientation);
       check_turned(name, &stored, orientation, 0);
       check_turned(name, &stored, orientation, 1);
     }
-    hs_image_free(&stored);
   }
 }
 
@@ -207,7 +198,7 @@ enum { SAMPLES = sizeof samples / sizeof samples[0] };
 TEST(limits_are_kept) {
   for (size_t i = 0; i < SAMPLES; i++) {
     if (!has_library(samples[i])) continue;
-    image_file file = read_kept(samples[i]);
+    scoped_file file = read_kept(samples[i]);
     hs_image image;
     const uint64_t pixels = strcmp(samples[i], "webp_exif6.webp") == 0 ? 24 * 16 : 21 * 13;
     assert_int_equal(load(&file, (hs_load_options){.max_pixels = pixels - 1}, &image), HS_ERR_LIMIT);
@@ -215,14 +206,13 @@ TEST(limits_are_kept) {
     assert_int_equal(load(&file, (hs_load_options){.max_pixels = pixels, .max_memory_bytes = 4 << 20}, &image), HS_OK);
     hs_image_free(&image);
     assert_int_equal(load(&file, (hs_load_options){.jpeg_scale = 2}, &image), HS_ERR_UNSUPPORTED);
-    image_file_free(&file);
   }
 }
 
 TEST(allocations_may_fail) {
   for (size_t i = 0; i < SAMPLES; i++) {
     if (!has_library(samples[i])) continue;
-    image_file file = read_kept(samples[i]);
+    scoped_file file = read_kept(samples[i]);
     counted_allocator counted = {0};
     const hs_allocator allocator = counted_allocator_make(&counted);
     hs_status status = HS_ERR_MEMORY;
@@ -235,25 +225,22 @@ TEST(allocations_may_fail) {
     }
     hs_image_free(&image);
     assert_int_equal(counted.alive, 0);
-    image_file_free(&file);
   }
 }
 
 /* A changed file is read or refused within its limits with a reason; a sanitizer detects any read beyond its end. */
 static void try_mutant(const uint8_t *bytes, size_t size) {
-  image_file exact = {malloc(size > 0 ? size : 1), size};
+  scoped_file exact = {malloc(size > 0 ? size : 1), size};
   assert_non_null(exact.bytes);
   memcpy(exact.bytes, bytes, size);
   for (int colour = 0; colour < 2; colour++) {
-    hs_image image;
+    scoped_image image;
     const hs_status status = load(
         &exact, (hs_load_options){.max_pixels = 1 << 16, .max_memory_bytes = 8 << 20, .keep_colour = colour}, &image);
     assert_true(status == HS_OK || status == HS_ERR_FORMAT || status == HS_ERR_LIMIT || status == HS_ERR_UNSUPPORTED ||
                 status == HS_ERR_MEMORY);
     if (status == HS_OK) assert_true((uint64_t)image.width * (uint64_t)image.height <= 1 << 16);
-    hs_image_free(&image);
   }
-  image_file_free(&exact);
 }
 
 static uint64_t next_random(uint64_t *seed) {
@@ -268,8 +255,8 @@ TEST(mutants_are_read_or_refused) {
   uint64_t seed = 11;
   for (size_t i = 0; i < SAMPLES; i++) {
     if (!has_library(samples[i])) continue;
-    image_file file = read_kept(samples[i]);
-    uint8_t *mutant = malloc(file.size);
+    scoped_file file = read_kept(samples[i]);
+    SCOPED_MEMORY uint8_t *mutant = malloc(file.size);
     assert_non_null(mutant);
     for (size_t cut = 0; cut < file.size; cut += 1 + cut / 64) try_mutant(file.bytes, cut);
     for (int n = 0; n < MUTANTS; n++) {
@@ -281,8 +268,6 @@ TEST(mutants_are_read_or_refused) {
       }
       try_mutant(mutant, file.size);
     }
-    free(mutant);
-    image_file_free(&file);
   }
 }
 

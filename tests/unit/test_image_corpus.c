@@ -7,8 +7,6 @@
 
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
-
 enum { CORPUS_PATH_BYTES = 1024, CORPUS_MESSAGE_BYTES = 1200 };
 
 static const char images_folder[] = HARTSIFT_SOURCE_DIR "/tests/data/images";
@@ -264,7 +262,7 @@ enum { THUMB_WIDTH = 45, THUMB_HEIGHT = 30, THUMB_STEP = 40 };
 
 /* Means of 40 x 40 pixels. */
 static void make_thumbnail(const char *folder, const char *name, double thumb[THUMB_WIDTH * THUMB_HEIGHT]) {
-  hs_image image;
+  scoped_image image;
   assert_int_equal(load(folder, name, (hs_load_options){0}, &image), HS_OK);
   assert_int_equal(image.width, THUMB_WIDTH * THUMB_STEP);
   assert_int_equal(image.height, THUMB_HEIGHT * THUMB_STEP);
@@ -274,7 +272,6 @@ static void make_thumbnail(const char *folder, const char *name, double thumb[TH
     for (size_t x = 0; x < (size_t)image.width; x++)
       thumb[y / THUMB_STEP * THUMB_WIDTH + x / THUMB_STEP] += row[x] / (double)(THUMB_STEP * THUMB_STEP);
   }
-  hs_image_free(&image);
 }
 
 /* Four stored orientations of one photograph decode alike. */

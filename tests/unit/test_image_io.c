@@ -9,8 +9,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/cli/draw/drawing.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/scratch_folder.h"
 
 static const char small_pgm[] = "P5 3 2 255 abcdef";
 enum { SMALL_BYTES = sizeof small_pgm - 1 };
@@ -28,13 +26,12 @@ static void assert_load_fails(const char *path, hs_status expected, const char *
 }
 
 static void assert_loads_small(const char *path) {
-  hs_image image;
+  scoped_image image;
   assert_int_equal(hs_load_image(path, NULL, &image), HS_OK);
   assert_int_equal(image.width, 3);
   assert_int_equal(image.height, 2);
   assert_int_equal((uintptr_t)image.data % 64, 0);
   assert_memory_equal(image.data, "abcdef", 6);
-  hs_image_free(&image);
 }
 
 TEST(test_arguments) {
@@ -50,8 +47,7 @@ TEST(test_arguments) {
   assert_int_equal(hs_load_image("name", &options, &image), HS_ERR_OPTION);
   assert_int_equal(hs_load_image_memory(small_pgm, SMALL_BYTES, &options, &image), HS_ERR_OPTION);
   hs_image_free(NULL);
-  hs_image empty = {0};
-  hs_image_free(&empty);
+  scoped_image empty = {0};
 }
 
 TEST_IN_FOLDER(test_unusable_files) {
@@ -99,16 +95,14 @@ TEST_IN_FOLDER(test_file_sizes) {
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(folder, "picture", path);
   for (int32_t width = 4080; width <= 4100; width++) {
-    uint8_t *file = malloc(9000);
+    SCOPED_MEMORY uint8_t *file = malloc(9000);
     assert_non_null(file);
     const int head = snprintf((char *)file, 9000, "P5 %d 2 255\n", (int)width);
     for (int32_t i = 0; i < 2 * width; i++) file[head + i] = (uint8_t)(i * 7);
     scratch_write_file(path, file, (size_t)(head + 2 * width));
-    hs_image image;
+    scoped_image image;
     assert_int_equal(hs_load_image(path, NULL, &image), HS_OK);
     assert_memory_equal(image.data, file + head, (size_t)(2 * width));
-    hs_image_free(&image);
-    free(file);
   }
 }
 
@@ -146,12 +140,11 @@ TEST_IN_FOLDER(test_every_allocation_fails_once) {
   hs_status status = HS_ERR_MEMORY;
   size_t fail_at = 0;
   while (status != HS_OK) {
-    hs_image image;
+    scoped_image image;
     counter = (counted_allocator){.fail_at = ++fail_at};
     status = hs_load_image(path, &options, &image);
     assert_true(status == HS_OK || status == HS_ERR_MEMORY);
     assert_int_equal(counter.alive, status == HS_OK ? 1 : 0);
-    hs_image_free(&image);
   }
   assert_int_equal(counter.alive, 0);
   assert_true(fail_at >= 5); /* the file twice, picture and row; then none fails */
@@ -236,7 +229,7 @@ TEST_IN_FOLDER(test_only_files) {
   const hs_file_options only_files = {.struct_size = sizeof only_files, .format = HS_FORMAT_CSV, .only_files = 1};
   const hs_features none = {0};
   hs_image image;
-  hs_features features = {0};
+  scoped_features features = {0};
   assert_non_null(getcwd(before, sizeof before));
   assert_int_equal(chdir(((scratch_folder *)folder)->path), 0);
   assert_int_equal(hs_load_image("@scene", &options, &image), HS_ERR_IO);
@@ -254,7 +247,6 @@ TEST_IN_FOLDER(test_only_files) {
   assert_int_equal(chdir(before), 0);
   assert_int_equal(features.count, 0);
   assert_int_equal(access(scratch_folder_path(folder, "-", path), F_OK), 0);
-  hs_features_free(&features);
 }
 
 TEST(test_scenes) {
@@ -288,7 +280,7 @@ static hs_image padded_view(uint8_t *bytes, hs_pixel_layout layout) {
 static void assert_saved(const char *path, const hs_image *view, hs_pixel_layout expected_layout, int tolerance) {
   const hs_load_options options = {.struct_size = sizeof options, .keep_colour = 1};
   const size_t channels = expected_layout == HS_RGB ? 3 : 1, stored = view->layout == HS_RGB ? 3 : 1;
-  hs_image image;
+  scoped_image image;
   assert_int_equal(hs_load_image(path, &options, &image), HS_OK);
   assert_int_equal(image.width, 11);
   assert_int_equal(image.height, 7);
@@ -300,7 +292,6 @@ static void assert_saved(const char *path, const hs_image *view, hs_pixel_layout
       assert_true(abs(wanted - got) <= tolerance);
     }
   }
-  hs_image_free(&image);
 }
 
 TEST_IN_FOLDER(test_saved_pictures_come_back) {

@@ -5,9 +5,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/image_io/image_io.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
-#include "tests/support/image_maker.h"
 
 enum { WIDTH = 43, HEIGHT = 29 };
 
@@ -73,15 +71,13 @@ TEST(test_luma_is_taken_as_stored) {
       for (int sampling = 1; sampling <= 2; sampling++) {
         image_file file = make_jpeg(space, coding, sampling);
         if (!file.bytes) continue; /* built without arithmetic coding */
-        hs_image image;
+        scoped_image image;
         load(&file, 0, &image);
-        uint8_t *luma = jpeg_luma_by_library(&file);
+        SCOPED_MEMORY uint8_t *luma = jpeg_luma_by_library(&file);
         assert_int_equal(image.width, WIDTH);
         assert_int_equal(image.height, HEIGHT);
         assert_int_equal(image.layout, HS_GRAY);
         assert_memory_equal(image.data, luma, WIDTH * HEIGHT);
-        free(luma);
-        hs_image_free(&image);
         image_file_free(&file);
       }
     }
@@ -93,8 +89,8 @@ TEST(test_rgb_coded) {
   static uint8_t samples[WIDTH * HEIGHT * 3];
   fill_samples(samples, 3, WIDTH, HEIGHT);
   for (jpeg_space space = JPEG_YCBCR; space <= JPEG_RGB; space++) {
-    image_file file = make_jpeg(space, JPEG_BASELINE, 1);
-    hs_image gray, colour;
+    scoped_file file = make_jpeg(space, JPEG_BASELINE, 1);
+    scoped_image gray, colour;
     load(&file, 0, &gray);
     load(&file, 1, &colour);
     assert_int_equal(gray.layout, HS_GRAY);
@@ -105,9 +101,6 @@ TEST(test_rgb_coded) {
       const int formula = (int)image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
       assert_true(abs(light[i] - formula) <= (space == JPEG_RGB ? 0 : 3));
     }
-    hs_image_free(&gray);
-    hs_image_free(&colour);
-    image_file_free(&file);
   }
 }
 
@@ -120,8 +113,8 @@ TEST(test_cmyk) {
     const int flip = space == JPEG_CMYK_PLAIN ? 0 : 255;
     for (size_t i = 0; i < sizeof samples; i++) samples[i] = (uint8_t)(ink[i % 4] ^ flip);
     const jpeg_spec spec = {.space = space, .quality = 100, .luma_sampling = 1, .width = 16, .height = 16};
-    image_file file = jpeg_spec_make(&spec, samples);
-    hs_image gray, colour;
+    scoped_file file = jpeg_spec_make(&spec, samples);
+    scoped_image gray, colour;
     load(&file, 0, &gray);
     load(&file, 1, &colour);
     const uint8_t *rgb = colour.data;
@@ -130,9 +123,6 @@ TEST(test_cmyk) {
       const uint32_t formula = image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
       assert_int_equal(((const uint8_t *)gray.data)[i], formula);
     }
-    hs_image_free(&gray);
-    hs_image_free(&colour);
-    image_file_free(&file);
   }
 }
 
@@ -142,13 +132,13 @@ TEST(test_every_cut) {
   for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
     image_file file = make_jpeg(JPEG_YCBCR, coding, 2);
     if (!file.bytes) continue;
-    hs_image whole;
+    scoped_image whole;
     load(&file, 0, &whole);
     for (size_t size = 0; size < file.size; size++) {
       uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
-      hs_image image;
+      scoped_image image;
       const hs_status status = hs_load_image_memory(part, size, NULL, &image);
       free(part);
       if (status == HS_OK) {
@@ -159,9 +149,7 @@ TEST(test_every_cut) {
         assert_int_equal(status, HS_ERR_FORMAT);
         assert_null(image.data);
       }
-      hs_image_free(&image);
     }
-    hs_image_free(&whole);
     image_file_free(&file);
   }
   assert_true(accepted >= 2); /* a missing end marker alone does no harm */
@@ -185,10 +173,10 @@ TEST(test_orientation_is_applied) {
                             .app1 = exif,
                             .app1_size = exif_size};
     fill_samples(samples, 3, WIDTH, HEIGHT);
-    image_file file = jpeg_spec_make(&spec, samples);
+    scoped_file file = jpeg_spec_make(&spec, samples);
     for (int keep_colour = 0; keep_colour < 2; keep_colour++) {
       const hs_load_options as_stored = {.struct_size = sizeof as_stored, .ignore_exif = 1, .keep_colour = keep_colour};
-      hs_image stored, seen;
+      scoped_image stored, seen;
       assert_int_equal(hs_load_image_memory(file.bytes, file.size, &as_stored, &stored), HS_OK);
       load(&file, keep_colour, &seen);
       assert_int_equal(stored.width, WIDTH);
@@ -203,16 +191,13 @@ TEST(test_orientation_is_applied) {
         assert_memory_equal((const uint8_t *)seen.data + (size_t)target * pixel_bytes,
                             (const uint8_t *)stored.data + (size_t)i * pixel_bytes, pixel_bytes);
       }
-      hs_image_free(&stored);
-      hs_image_free(&seen);
     }
-    image_file_free(&file);
   }
 }
 
 /* libjpeg's own memory must come from the caller's allocator and be returned. */
 TEST(test_every_allocation_fails_once) {
-  image_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2);
+  scoped_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2);
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   const hs_load_options options = {.struct_size = sizeof options, .allocator = &allocator};
@@ -220,15 +205,13 @@ TEST(test_every_allocation_fails_once) {
   size_t fail_at = 0;
   while (status != HS_OK) {
     counter = (counted_allocator){.fail_at = ++fail_at};
-    hs_image image;
+    scoped_image image;
     status = hs_load_image_memory(file.bytes, file.size, &options, &image);
     assert_true(status == HS_OK || status == HS_ERR_MEMORY);
     assert_int_equal(counter.alive, status == HS_OK ? 1 : 0);
-    hs_image_free(&image);
   }
   assert_int_equal(counter.alive, 0);
   assert_true(fail_at >= 3);
-  image_file_free(&file);
 }
 
 /* A progressive file needs all coefficients at once: more memory than the picture. */
@@ -237,15 +220,13 @@ TEST(test_memory_limit) {
   const jpeg_spec spec = {
       .space = JPEG_YCBCR, .coding = JPEG_PROGRESSIVE, .quality = 80, .luma_sampling = 1, .width = 640, .height = 480};
   fill_samples(samples, 3, 640, 480);
-  image_file file = jpeg_spec_make(&spec, samples);
+  scoped_file file = jpeg_spec_make(&spec, samples);
   hs_load_options options = {.struct_size = sizeof options};
-  hs_image image;
+  scoped_image image;
   options.max_memory_bytes = 640 * 480 * 6;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
   options.max_memory_bytes = 640 * 480 * 9;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
-  hs_image_free(&image);
-  image_file_free(&file);
 }
 
 /* Sampling factors that divide no other component's: for a picture 8 pixels wide libjpeg stores four blocks a row. */
@@ -254,7 +235,7 @@ TEST(test_memory_of_whole_mcus) {
   const jpeg_spec spec = {
       .space = JPEG_GRAY, .coding = JPEG_PROGRESSIVE, .quality = 80, .luma_sampling = 1, .width = 8, .height = 640};
   fill_samples(samples, 1, 8, 640);
-  image_file file = jpeg_spec_make(&spec, samples);
+  scoped_file file = jpeg_spec_make(&spec, samples);
   uint8_t *frame = NULL;
   for (size_t i = 0; !frame && i + 12 < file.size; i++)
     if (file.bytes[i] == 0xFF && file.bytes[i + 1] == 0xC2) frame = file.bytes + i;
@@ -267,7 +248,6 @@ TEST(test_memory_of_whole_mcus) {
   hs_image_free(&image);
   options.max_memory_bytes--;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
-  image_file_free(&file);
 }
 
 #else

@@ -2,13 +2,8 @@
  * Choice of image pairs: by the order of names, by positions, by vectors. Name order has known results; the others are
  * compared with all pairs tested one by one.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
-
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-#include "tests/support/feature_maker.h"
 
 enum { PLACES = 400, VECTORS = 90, LENGTH = 48 };
 
@@ -27,7 +22,7 @@ TEST(names_follow_each_other_naturally) {
   static const char *const names[] = {"a/img10", "a/img02", "b", "a/img1", "a/img2"};
   static const uint32_t next[][2] = {{0, 2}, {0, 4}, {1, 3}, {1, 4}};
   static const uint32_t two[][2] = {{0, 1}, {0, 2}, {0, 4}, {1, 3}, {1, 4}, {2, 4}, {3, 4}};
-  hs_image_pairs pairs = {0};
+  scoped_pairs pairs = {0};
   (void)state;
   assert_int_equal(hs_pair_sequence(names, 5, 1, 0, &pairs), HS_OK);
   expect_pairs(&pairs, next, 4);
@@ -38,13 +33,12 @@ TEST(names_follow_each_other_naturally) {
   expect_pairs(&pairs, two, 7);
   assert_int_equal(hs_pair_sequence(names, 5, 1000000, 1, &pairs), HS_OK);
   assert_int_equal(pairs.count, 10);
-  hs_image_pairs_free(&pairs);
 }
 
 TEST(quadratic_adds_powers_of_two) {
   char texts[40][8];
   const char *names[40];
-  hs_image_pairs pairs = {0};
+  scoped_pairs pairs = {0};
   (void)state;
   for (int i = 0; i < 40; i++) {
     snprintf(texts[i], sizeof texts[i], "%d", i); /* no zeros in front: 2 before 10 */
@@ -61,7 +55,6 @@ TEST(quadratic_adds_powers_of_two) {
     }
   }
   assert_int_equal(pairs.count, at);
-  hs_image_pairs_free(&pairs);
 }
 
 TEST(hard_names) {
@@ -70,7 +63,7 @@ TEST(hard_names) {
   static const uint32_t none[1][2] = {{0, 0}};
   /* "" "0" "00" "9" "10" ...98 ...99 "x" "x" "é" */
   static const uint32_t next[][2] = {{0, 1}, {0, 8}, {1, 7}, {2, 6}, {3, 4}, {3, 5}, {4, 9}, {5, 6}, {8, 9}};
-  hs_image_pairs pairs = {0};
+  scoped_pairs pairs = {0};
   (void)state;
   assert_int_equal(hs_pair_sequence(names, 10, 1, 0, &pairs), HS_OK);
   expect_pairs(&pairs, next, 9);
@@ -83,7 +76,6 @@ TEST(hard_names) {
   assert_int_equal(hs_pair_sequence(names, 2, 3, 2, &pairs), HS_ERR_ARGUMENT);
   assert_int_equal(hs_pair_sequence(names, 2, 3, 1, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_pair_sequence((const char *const[]){"a", NULL}, 2, 3, 1, &pairs), HS_ERR_ARGUMENT);
-  hs_image_pairs_free(&pairs);
   hs_image_pairs_free(NULL);
 }
 
@@ -121,7 +113,7 @@ static size_t rank_of(const double *places, size_t a, size_t b) {
 }
 
 static void check_nearby(const double *places, double metres, uint32_t at_most) {
-  hs_image_pairs pairs = {0};
+  scoped_pairs pairs = {0};
   size_t at = 0;
   assert_int_equal(hs_pair_nearby(places, PLACES, metres, at_most, &pairs), HS_OK);
   for (uint32_t i = 0; i < PLACES; i++) {
@@ -136,7 +128,6 @@ static void check_nearby(const double *places, double metres, uint32_t at_most) 
     }
   }
   assert_int_equal(pairs.count, at);
-  hs_image_pairs_free(&pairs);
 }
 
 TEST(nearby_is_exact) {
@@ -214,16 +205,16 @@ static bool proposes(const int8_t *vectors, size_t a, size_t b, size_t neighbors
 TEST(similar_is_exact_with_any_threads) {
   static const uint32_t neighbors[] = {1, 7, VECTORS - 1, 5000};
   static const int32_t threads[] = {0, 1, 3};
-  int8_t *vectors = malloc(VECTORS * LENGTH);
+  SCOPED_MEMORY int8_t *vectors = malloc(VECTORS * LENGTH);
   (void)state;
   assert_non_null(vectors);
   make_vectors(vectors);
   for (int t = 0; t < 3; t++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.threads = threads[t];
-    hs_context *context = threads[t] > 0 ? extraction_context(&o) : NULL;
+    scoped_context *context = threads[t] > 0 ? extraction_context(&o) : NULL;
     for (int n = 0; n < 4; n++) {
-      hs_image_pairs pairs = {0};
+      scoped_pairs pairs = {0};
       size_t at = 0;
       assert_int_equal(hs_pair_similar(context, vectors, VECTORS, LENGTH, neighbors[n], &pairs), HS_OK);
       for (uint32_t i = 0; i < VECTORS; i++) {
@@ -235,11 +226,8 @@ TEST(similar_is_exact_with_any_threads) {
         }
       }
       assert_int_equal(pairs.count, at);
-      hs_image_pairs_free(&pairs);
     }
-    hs_destroy(context);
   }
-  free(vectors);
 }
 
 /* The vectors of an image and its nearest neighbours by their cosines, all scaled to a maximum magnitude of 127. */
@@ -290,7 +278,7 @@ TEST(blending_adds_the_nearest) {
 
 TEST(similar_of_few_and_wrong_arguments) {
   const int8_t vectors[2] = {3, 5};
-  hs_image_pairs pairs = {0};
+  scoped_pairs pairs = {0};
   (void)state;
   assert_int_equal(hs_pair_similar(NULL, vectors, 2, 1, 9, &pairs), HS_OK);
   assert_int_equal(pairs.count, 1);
@@ -303,7 +291,6 @@ TEST(similar_of_few_and_wrong_arguments) {
   assert_int_equal(hs_pair_similar(NULL, vectors, 2, 65537, 1, &pairs), HS_ERR_ARGUMENT);
   assert_int_equal(hs_pair_similar(NULL, NULL, 2, 1, 1, &pairs), HS_ERR_ARGUMENT);
   assert_int_equal(hs_pair_similar(NULL, vectors, 2, 1, 1, NULL), HS_ERR_ARGUMENT);
-  hs_image_pairs_free(&pairs);
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -318,7 +305,7 @@ static hs_status all_three(hs_image_pairs *pairs, const double *places, const in
 
 TEST(every_allocation_may_fail) {
   double places[3 * PLACES];
-  int8_t *vectors = malloc(VECTORS * LENGTH);
+  SCOPED_MEMORY int8_t *vectors = malloc(VECTORS * LENGTH);
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_status status = HS_ERR_MEMORY;
@@ -336,5 +323,4 @@ TEST(every_allocation_may_fail) {
     assert_int_equal(counter.alive, 0);
   }
   assert_true(counter.made > 8);
-  free(vectors);
 }

@@ -5,8 +5,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/content_digest.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/image_maker.h"
 
 #if HARTSIFT_HAVE_PNG
 
@@ -37,7 +35,7 @@ static void assert_pixels(const png_spec *spec, const hs_image *image, int colou
 }
 
 static void check_spec(const png_spec *spec) {
-  image_file file = png_spec_make(spec);
+  scoped_file file = png_spec_make(spec);
   for (int keep_colour = 0; keep_colour < 2; keep_colour++) {
     char message[200];
     hs_load_options options = {
@@ -55,7 +53,6 @@ static void check_spec(const png_spec *spec) {
     hs_image_free(&image);
     assert_null(image.data);
   }
-  image_file_free(&file);
 }
 
 TEST(test_every_kind) {
@@ -83,12 +80,12 @@ TEST(test_every_kind) {
 TEST(test_every_cut) {
   for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = interlaced, .width = 9, .height = 7};
-    image_file file = png_spec_make(&spec);
+    scoped_file file = png_spec_make(&spec);
     for (size_t size = 0; size < file.size; size++) {
       uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
-      hs_image image;
+      scoped_image image;
       const hs_status status = hs_load_image_memory(part, size, NULL, &image);
       free(part);
       if (status == HS_OK) {
@@ -98,16 +95,14 @@ TEST(test_every_cut) {
         assert_int_equal(status, HS_ERR_FORMAT);
         assert_null(image.data);
       }
-      hs_image_free(&image);
     }
-    image_file_free(&file);
   }
 }
 
 /* A checksum detects any single changed byte up to the end of the pixels. */
 TEST(test_every_changed_byte) {
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
-  image_file file = png_spec_make(&spec);
+  scoped_file file = png_spec_make(&spec);
   for (size_t at = 0; at < file.size - 12; at++) {
     file.bytes[at] ^= 0x10;
     hs_image image;
@@ -116,13 +111,12 @@ TEST(test_every_changed_byte) {
     assert_null(image.data);
     file.bytes[at] ^= 0x10;
   }
-  image_file_free(&file);
 }
 
 TEST(test_every_allocation_fails_once) {
   for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 16, .interlaced = interlaced, .width = 31, .height = 12};
-    image_file file = png_spec_make(&spec);
+    scoped_file file = png_spec_make(&spec);
     counted_allocator counter = {0};
     const hs_allocator allocator = counted_allocator_make(&counter);
     char message[200];
@@ -144,7 +138,6 @@ TEST(test_every_allocation_fails_once) {
       assert_int_equal(counter.alive, 0);
     }
     assert_true(fail_at > 4); /* decoder, info, picture, rows at least */
-    image_file_free(&file);
   }
 }
 
@@ -157,7 +150,7 @@ static void put_u32(uint8_t *at, uint32_t value) {
 TEST(test_size_that_the_file_cannot_have) {
   enum { HEADER = 16, CLAIMED_WIDTH = 900000 };
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
-  image_file file = png_spec_make(&spec);
+  scoped_file file = png_spec_make(&spec);
   put_u32(file.bytes + HEADER, CLAIMED_WIDTH);
   put_u32(file.bytes + HEADER + 13, crc_zip(0, file.bytes + HEADER - 4, 4 + 13));
   counted_allocator counter = {0};
@@ -170,21 +163,18 @@ TEST(test_size_that_the_file_cannot_have) {
   assert_non_null(strstr(message, "too short for the size it claims"));
   assert_true(counter.peak_bytes < CLAIMED_WIDTH);
   assert_int_equal(counter.alive, 0);
-  image_file_free(&file);
 }
 
 /* The memory limit includes the decoder's memory besides the picture. */
 TEST(test_memory_limit) {
   const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = 1, .width = 300, .height = 200};
-  image_file file = png_spec_make(&spec);
+  scoped_file file = png_spec_make(&spec);
   hs_load_options options = {.struct_size = sizeof options};
-  hs_image image;
+  scoped_image image;
   options.max_memory_bytes = 300 * 200 + file.size;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
   options.max_memory_bytes = 4 * 300 * 200 + file.size + (1 << 20);
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
-  hs_image_free(&image);
-  image_file_free(&file);
 }
 
 #else

@@ -3,18 +3,14 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
-#include "tests/support/image_maker.h"
-
 /* A copy of exactly the bytes, so that a sanitizer detects any read past the end. */
 static hs_status load(const void *bytes, size_t size, int keep_colour, hs_image *image, char message[200]) {
-  void *copy = malloc(size + (size == 0));
+  SCOPED_MEMORY void *copy = malloc(size + (size == 0));
   assert_non_null(copy);
   memcpy(copy, bytes, size);
   const hs_load_options options = {
       .struct_size = sizeof options, .keep_colour = keep_colour, .message = message, .message_bytes = 200};
   const hs_status status = hs_load_image_memory(copy, size, &options, image);
-  free(copy);
   return status;
 }
 

@@ -7,8 +7,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/image_io/image_io.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/image_maker.h"
 
 static const char tiny_pgm[] = "P5 3 2 255\nabcdef";
 
@@ -36,12 +34,11 @@ static void assert_only_full_size(const void *bytes, size_t size, const char *ki
     char message[200];
     const hs_load_options options = {
         .struct_size = sizeof options, .message = message, .message_bytes = sizeof message, .jpeg_scale = scale};
-    hs_image image;
+    scoped_image image;
     const hs_status status =
         !bytes ? hs_load_image("@scene:8x8", &options, &image) : hs_load_image_memory(bytes, size, &options, &image);
     assert_int_equal(status, scale <= 1 ? HS_OK : HS_ERR_UNSUPPORTED);
     assert_true(scale <= 1 ? message[0] == '\0' && image.data != NULL : strstr(message, kind) != NULL && !image.data);
-    hs_image_free(&image);
   }
 }
 
@@ -78,7 +75,7 @@ static image_file make_jpeg(jpeg_space space, jpeg_coding coding, int sampling, 
   const jpeg_spec spec = {
       .space = space, .coding = coding, .quality = 90, .luma_sampling = sampling, .width = width, .height = height};
   const size_t count = (size_t)width * (size_t)height * jpeg_spec_channels(&spec);
-  uint8_t *samples = malloc(count);
+  SCOPED_MEMORY uint8_t *samples = malloc(count);
   assert_non_null(samples);
   uint32_t random = 7;
   for (size_t i = 0; i < count; i++) {
@@ -86,7 +83,6 @@ static image_file make_jpeg(jpeg_space space, jpeg_coding coding, int sampling, 
     samples[i] = (uint8_t)(60 + i * 3 % 90 + (random >> 24) % 90);
   }
   image_file file = jpeg_spec_make(&spec, samples);
-  free(samples);
   return file;
 }
 
@@ -95,17 +91,16 @@ static void assert_scales_are_libjpegs(const image_file *file, int32_t width, in
     const hs_load_options options = {.struct_size = sizeof options, .keep_colour = colour, .jpeg_scale = scale};
     const int32_t divisor = scale == 0 ? 1 : scale;
     int32_t library_width = 0, library_height = 0;
-    hs_image image;
+    scoped_image image;
     assert_int_equal(hs_load_image_memory(file->bytes, file->size, &options, &image), HS_OK);
     const size_t channels = image.layout == HS_RGB ? 3 : 1;
-    uint8_t *expected = jpeg_scaled_by_library(file, divisor, channels == 3, &library_width, &library_height);
+    SCOPED_MEMORY uint8_t *expected =
+        jpeg_scaled_by_library(file, divisor, channels == 3, &library_width, &library_height);
     assert_int_equal(image.width, scaled(width, divisor));
     assert_int_equal(image.height, scaled(height, divisor));
     assert_int_equal(image.width, library_width);
     assert_int_equal(image.height, library_height);
     assert_memory_equal(image.data, expected, (size_t)image.width * (size_t)image.height * channels);
-    free(expected);
-    hs_image_free(&image);
   }
 }
 
@@ -129,10 +124,10 @@ TEST(test_pixels_are_libjpegs) {
 /* Files that libjpeg cannot convert to gray: gray by the formula from the colours at the same scale. */
 TEST(test_gray_of_rgb_and_cmyk) {
   for (jpeg_space space = JPEG_RGB; space <= JPEG_YCCK; space++) {
-    image_file file = make_jpeg(space, JPEG_PROGRESSIVE, 1, 43, 29);
+    scoped_file file = make_jpeg(space, JPEG_PROGRESSIVE, 1, 43, 29);
     for (int32_t scale = 2; scale <= 8; scale *= 2) {
       hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = scale};
-      hs_image gray, colour;
+      scoped_image gray, colour;
       assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &gray), HS_OK);
       options.keep_colour = 1;
       assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &colour), HS_OK);
@@ -141,10 +136,7 @@ TEST(test_gray_of_rgb_and_cmyk) {
       const uint8_t *rgb = colour.data, *light = gray.data;
       for (size_t i = 0; i < (size_t)gray.width * (size_t)gray.height; i++)
         assert_int_equal(light[i], image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]));
-      hs_image_free(&gray);
-      hs_image_free(&colour);
     }
-    image_file_free(&file);
   }
 }
 
@@ -163,12 +155,12 @@ TEST(test_orientation) {
                             .height = H,
                             .app1 = exif,
                             .app1_size = sizeof exif};
-    image_file file = jpeg_spec_make(&spec, samples);
+    scoped_file file = jpeg_spec_make(&spec, samples);
     for (int32_t scale = 1; scale <= 8; scale *= 2) {
       const hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = scale};
-      hs_image seen;
+      scoped_image seen;
       int32_t width = 0, height = 0;
-      uint8_t *stored = jpeg_scaled_by_library(&file, scale, false, &width, &height);
+      SCOPED_MEMORY uint8_t *stored = jpeg_scaled_by_library(&file, scale, false, &width, &height);
       assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &seen), HS_OK);
       assert_int_equal(seen.width, scaled(orientation >= 5 ? H : W, scale));
       assert_int_equal(seen.height, scaled(orientation >= 5 ? W : H, scale));
@@ -177,10 +169,7 @@ TEST(test_orientation) {
         const ptrdiff_t target = place.start + i % width * place.step_x + i / width * place.step_y;
         assert_int_equal(((const uint8_t *)seen.data)[target], stored[i]);
       }
-      free(stored);
-      hs_image_free(&seen);
     }
-    image_file_free(&file);
   }
 }
 
@@ -213,23 +202,21 @@ TEST(test_limits) {
 TEST(test_every_cut) {
   const hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = 8};
   for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; coding++) {
-    image_file file = make_jpeg(JPEG_YCBCR, coding, 2, 40, 24);
+    scoped_file file = make_jpeg(JPEG_YCBCR, coding, 2, 40, 24);
     for (size_t size = 0; size <= file.size; size++) {
       uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
-      hs_image image;
+      scoped_image image;
       const hs_status status = hs_load_image_memory(part, size, &options, &image);
       free(part);
       assert_int_equal(status, size + 8 >= file.size && status == HS_OK ? HS_OK : HS_ERR_FORMAT);
-      hs_image_free(&image);
     }
-    image_file_free(&file);
   }
 }
 
 TEST(test_every_allocation_fails_once) {
-  image_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2, 43, 29);
+  scoped_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2, 43, 29);
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   const hs_load_options options = {.struct_size = sizeof options, .allocator = &allocator, .jpeg_scale = 2};
@@ -237,15 +224,13 @@ TEST(test_every_allocation_fails_once) {
   size_t fail_at = 0;
   while (status != HS_OK) {
     counter = (counted_allocator){.fail_at = ++fail_at};
-    hs_image image;
+    scoped_image image;
     status = hs_load_image_memory(file.bytes, file.size, &options, &image);
     assert_true(status == HS_OK || status == HS_ERR_MEMORY);
     assert_int_equal(counter.alive, status == HS_OK ? 1 : 0);
-    hs_image_free(&image);
   }
   assert_int_equal(counter.alive, 0);
   assert_true(fail_at >= 3);
-  image_file_free(&file);
 }
 
 #endif

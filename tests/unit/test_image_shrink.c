@@ -4,9 +4,6 @@
  */
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-
 enum { FILE_BYTES = 1 << 16 };
 
 /* A binary PGM or PPM of samples without pattern. */
@@ -51,7 +48,7 @@ static uint32_t mean_of(const hs_image *full, const hs_image *small, int32_t x, 
 }
 
 static void check_means(const uint8_t *bytes, size_t size, int32_t wanted, int colour) {
-  hs_image full, small;
+  scoped_image full, small;
   assert_int_equal(load(bytes, size, (hs_load_options){.keep_colour = colour}, &full), HS_OK);
   assert_int_equal(load(bytes, size, (hs_load_options){.keep_colour = colour, .max_image_size = wanted}, &small),
                    HS_OK);
@@ -68,8 +65,6 @@ static void check_means(const uint8_t *bytes, size_t size, int32_t wanted, int c
         if (sample(&small, x, y, k) != mean_of(&full, &small, x, y, k))
           fail_msg("%dx%d to %d, pixel %d,%d: %u, expected %u", full.width, full.height, wanted, x, y,
                    sample(&small, x, y, k), mean_of(&full, &small, x, y, k));
-  hs_image_free(&full);
-  hs_image_free(&small);
 }
 
 TEST(means_are_exact) {
@@ -88,10 +83,9 @@ TEST(small_pictures_stay) {
   const size_t size = make_pnm(20, 10, 1, 1, bytes);
   static const int64_t sizes[] = {0, 20, 21, INT64_MAX};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-    hs_image image;
+    scoped_image image;
     assert_int_equal(load(bytes, size, (hs_load_options){.max_image_size = sizes[i]}, &image), HS_OK);
     assert_true(image.width == 20 && image.height == 10 && image.original_width == 0 && image.original_height == 0);
-    hs_image_free(&image);
   }
   hs_image image;
   assert_int_equal(load(bytes, size, (hs_load_options){.max_image_size = -1}, &image), HS_ERR_OPTION);
@@ -126,10 +120,10 @@ TEST(limits_and_faults) {
 /* The centre of a smaller pixel is the centre of its area in the original. */
 TEST(features_go_back) {
   const hs_load_options halved = {.struct_size = sizeof halved, .max_image_size = 320};
-  hs_image full = extraction_scene(640, 480, 8, NULL), small;
+  scoped_image full = extraction_scene(640, 480, 8, NULL), small;
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   assert_int_equal(hs_load_image("@scene:640x480:8", &halved, &small), HS_OK);
-  hs_features found = extraction_once(&o, &small), before = extraction_once(&o, &small);
+  scoped_features found = extraction_once(&o, &small), before = extraction_once(&o, &small);
   assert_true(found.count > 100);
   assert_int_equal(hs_features_to_original(&found, &small), HS_OK);
   assert_true(found.image_width == 640 && found.image_height == 480);
@@ -144,8 +138,4 @@ TEST(features_go_back) {
   assert_int_equal(before.image_width, 320);
   assert_int_equal(hs_features_to_original(NULL, &small), HS_ERR_ARGUMENT);
   assert_int_equal(hs_features_to_original(&found, NULL), HS_ERR_ARGUMENT);
-  hs_features_free(&found);
-  hs_features_free(&before);
-  hs_image_free(&full);
-  hs_image_free(&small);
 }

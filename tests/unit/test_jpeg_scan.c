@@ -19,16 +19,13 @@ BEFORE_TESTS() {
   assert_non_null(room);
 }
 
-AFTER_TESTS() { free(room); }
-
 /* Packed into memory of exactly its size, so that a sanitizer detects reads past the end. */
 static uint32_t decode(const jpeg_shape *shape, uint8_t *gray) {
   jpeg_host_effort effort;
-  void *exact = malloc(shape->packed_bytes);
+  SCOPED_MEMORY void *exact = malloc(shape->packed_bytes);
   memcpy(exact, room, shape->packed_bytes);
   const jpeg_decode_args args = {.shape = *shape, .packed = exact, .gray = gray, .step_x = 1, .step_y = shape->width};
   const uint32_t refused = jpeg_on_host(&args, &effort);
-  free(exact);
   return refused;
 }
 
@@ -42,7 +39,7 @@ static bool decodes_equal(uint32_t number, const uint8_t *bytes, size_t size) {
   free(exact);
   if (!packed) return false;
   const size_t pixels = (size_t)shape.width * (size_t)shape.height;
-  uint8_t *gray = malloc(pixels);
+  SCOPED_MEMORY uint8_t *gray = malloc(pixels);
   const bool whole = decode(&shape, gray) == 0;
   if (whole) {
     assert_int_equal(jpeg_case_load(bytes, size, &expected), HS_OK);
@@ -51,7 +48,6 @@ static bool decodes_equal(uint32_t number, const uint8_t *bytes, size_t size) {
     if (memcmp(gray, expected.data, pixels) != 0) fail_msg("file %u differs from libjpeg's", number);
     hs_image_free(&expected);
   }
-  free(gray);
   return whole;
 }
 
@@ -161,7 +157,7 @@ TEST(test_shared_codes) {
   jpeg_shape shape;
   synthetic_jpeg made = {
       .height = 64, .across = 1, .down = 1, .amplitude = 300, .sum = 2000, .content = SYNTHETIC_NOISE};
-  jpeg_stream *stream = malloc(sizeof *stream), *shared = malloc(sizeof *shared);
+  SCOPED_MEMORY jpeg_stream *stream = malloc(sizeof *stream), *shared = malloc(sizeof *shared);
   made.quality = 90;
   for (int large = 0; large < 2; large++) {
     unsigned char *bytes;
@@ -178,8 +174,6 @@ TEST(test_shared_codes) {
     assert_true(jpeg_pack(bytes, size, stream, room, ROOM_BYTES, &shape));
     free(bytes);
   }
-  free(stream);
-  free(shared);
 }
 
 /* Each block has at least two bits. */

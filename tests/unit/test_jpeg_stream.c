@@ -7,9 +7,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/image_io/jpeg/jpeg_stream.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
-#include "tests/support/image_maker.h"
 #include "tests/support/jpeg_cases.h"
 
 #if HARTSIFT_HAVE_JPEG
@@ -28,9 +26,8 @@ static hs_status load(const uint8_t *bytes, size_t size, int keep_encoded, hs_so
 }
 
 static bool is_kept(const uint8_t *bytes, size_t size) {
-  hs_source image;
+  scoped_source image;
   const bool kept = load(bytes, size, 1, &image) == HS_OK && image.kind == HS_SOURCE_JPEG;
-  hs_source_free(&image);
   return kept;
 }
 
@@ -38,7 +35,7 @@ TEST(test_made_files_are_kept) {
   for (uint32_t i = 0; i < MADE; i++) {
     size_t size;
     unsigned char *bytes = jpeg_case_make(i, SIDE_MAX, JPEG_SUM_MAX, &size);
-    hs_source image, pixels;
+    scoped_source image, pixels;
     assert_int_equal(load(bytes, size, 1, &image), HS_OK);
     assert_int_equal(load(bytes, size, 0, &pixels), HS_OK);
     if (image.kind != HS_SOURCE_JPEG) fail_msg("made file %u is decoded", i);
@@ -47,8 +44,6 @@ TEST(test_made_files_are_kept) {
     assert_ptr_equal(image.bytes, bytes);
     assert_int_equal(image.size, size);
     assert_null(image.image.memory);
-    hs_source_free(&image);
-    hs_source_free(&pixels);
     free(bytes);
   }
 }
@@ -59,10 +54,10 @@ TEST(test_changed_files) {
   for (uint32_t i = 0; i < CHANGED; i++) {
     size_t size;
     unsigned char *bytes = jpeg_case_make(i, SIDE_MAX, 700, &size);
-    hs_source kept, pixels;
+    scoped_source kept, pixels;
     size = jpeg_case_change(bytes, size, i);
     /* A separate allocation, so that a sanitizer detects reads past the end. */
-    uint8_t *exact = malloc(size);
+    SCOPED_MEMORY uint8_t *exact = malloc(size);
     memcpy(exact, bytes, size);
     const hs_status asked = load(exact, size, 1, &kept), plain = load(exact, size, 0, &pixels);
     const bool is_kept = asked == HS_OK && kept.kind == HS_SOURCE_JPEG;
@@ -72,9 +67,6 @@ TEST(test_changed_files) {
       assert_int_equal(kept.image.width, pixels.image.width);
       assert_int_equal(kept.image.height, pixels.image.height);
     }
-    hs_source_free(&kept);
-    hs_source_free(&pixels);
-    free(exact);
     free(bytes);
   }
   assert_true(kept_files > CHANGED / 5 && kept_files < CHANGED);
@@ -109,14 +101,13 @@ TEST(test_kinds) {
                {JPEG_CMYK, JPEG_BASELINE, false},
                {JPEG_YCCK, JPEG_BASELINE, false}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    image_file file = make_file(kinds[i].space, kinds[i].coding, NULL, 0);
+    scoped_file file = make_file(kinds[i].space, kinds[i].coding, NULL, 0);
     if (file.bytes) assert_int_equal(is_kept(file.bytes, file.size), kinds[i].kept);
-    image_file_free(&file);
   }
 }
 
 TEST(test_other_wishes) {
-  image_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, NULL, 0);
+  scoped_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, NULL, 0);
   hs_source image;
   hs_load_options o = {.struct_size = sizeof o, .keep_encoded = 1};
   for (int i = 0; i < 4; i++) {
@@ -130,13 +121,11 @@ TEST(test_other_wishes) {
     hs_source_free(&image);
   }
   /* Bytes after the end marker are ignored. */
-  uint8_t *longer = calloc(1, file.size + 100);
+  SCOPED_MEMORY uint8_t *longer = calloc(1, file.size + 100);
   memcpy(longer, file.bytes, file.size);
   assert_int_equal(load(longer, file.size + 100, 1, &image), HS_OK);
   assert_int_equal(image.kind, HS_SOURCE_JPEG);
   assert_int_equal(image.size, file.size + 100);
-  free(longer);
-  image_file_free(&file);
 }
 
 /* Orientation and position equal those from decoding, from a path too; the image owns the file's memory. */
@@ -148,10 +137,10 @@ TEST(test_exif_and_memory) {
                                  {IN_EXIF, 0xA405, FIELD_SHORT, 1, {35}}};
     uint8_t app1[EXIF_MAKER_BYTES];
     const size_t app1_size = exif_maker_make('M', fields, 2, app1);
-    image_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, orientation > 0 ? app1 : NULL, app1_size);
+    scoped_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, orientation > 0 ? app1 : NULL, app1_size);
     for (int ignored = 0; ignored < 2; ignored++) {
       hs_exif kept_exif, exif;
-      hs_source kept, pixels;
+      scoped_source kept, pixels;
       hs_load_options o = {.struct_size = sizeof o, .ignore_exif = ignored, .exif = &exif, .allocator = &allocator};
       assert_int_equal(load_with(file.bytes, file.size, &o, &pixels), HS_OK);
       o.keep_encoded = 1;
@@ -162,10 +151,7 @@ TEST(test_exif_and_memory) {
       assert_int_equal(kept.image.height, pixels.image.height);
       assert_int_equal(kept.image.exif_orientation, pixels.image.exif_orientation);
       assert_memory_equal(&kept_exif, &exif, sizeof exif);
-      hs_source_free(&kept);
-      hs_source_free(&pixels);
     }
-    image_file_free(&file);
   }
   assert_int_equal(counted.alive, 0);
 }

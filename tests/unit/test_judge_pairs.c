@@ -1,13 +1,11 @@
 /*
  * Whether verified pairs show the same scene: collections with numbered points, so that the truth is known.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/base/number_tools.h"
 #include "pipeline/include/hartsift_pairs.h"
-#include "tests/support/counted_allocator.h"
 
 enum { PAIRS = 32, INLIERS = 200, FEATURES = 1000, IMAGES = 8, MESSAGE_BYTES = 128 };
 
@@ -213,7 +211,7 @@ TEST_ON_FIXTURE(test_surroundings_in_turn) {
 }
 
 TEST_ON_FIXTURE(test_any_order) {
-  collection *other = calloc(1, sizeof *other);
+  SCOPED_MEMORY collection *other = calloc(1, sizeof *other);
   uint64_t random = 5;
   assert_non_null(other);
   add_two_places(c);
@@ -243,7 +241,6 @@ TEST_ON_FIXTURE(test_any_order) {
       assert_verdict(other, p, expected->verdict, expected->on_tracks, expected->supported);
     }
   }
-  free(other);
 }
 
 TEST_ON_FIXTURE(test_empty) {

@@ -8,7 +8,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/base/memory.h"
-#include "tests/support/scratch_folder.h"
 
 static const machine_memory machine = {UINT64_C(8) << 30, "this machine"};
 

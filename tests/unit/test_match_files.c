@@ -5,8 +5,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/cli/common/match_file.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/scratch_folder.h"
 
 enum { PAIRS = 5 };
 
@@ -56,8 +54,7 @@ static void check_pairs(const match_table *found, const hs_match_pair *pairs, si
 
 TEST(files_come_back) {
   static const char *const names[] = {"m.csv", "m.json", "m.TXT"};
-  scratch_folder folder;
-  scratch_folder_make(&folder);
+  scoped_folder folder = scratch_folder_new();
   for (int f = 0; f < 3; f++)
     for (int verified = 0; verified < 2; verified++) {
       sample s;
@@ -81,7 +78,6 @@ TEST(files_come_back) {
       if (kept) assert_memory_equal(found.inliers, s.inliers, PAIRS);
       match_table_free(&found);
     }
-  scratch_folder_remove(&folder);
 }
 
 TEST(empty_tables_come_back) {
@@ -170,12 +166,11 @@ TEST(faults_are_named) {
 }
 
 TEST(failures_of_files) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES], message[256] = "";
   sample s;
   match_table found = {0};
   make_sample(&s);
-  scratch_folder_make(&folder);
   scratch_folder_path(&folder, "absent/m.csv", path);
   assert_int_equal(match_table_save(path, MATCH_FORMAT_CSV, &s.table, message, sizeof message), HS_ERR_IO);
   assert_non_null(strstr(message, path));
@@ -188,15 +183,13 @@ TEST(failures_of_files) {
   assert_int_equal(match_table_save(path, MATCH_FORMAT_COLMAP, &s.table, message, sizeof message), HS_ERR_ARGUMENT);
   assert_non_null(strstr(message, "without a name"));
   assert_int_equal(scratch_folder_count(&folder), 0);
-  scratch_folder_remove(&folder);
 }
 
 TEST(every_allocation_may_fail) {
-  scratch_folder folder;
+  scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES], message[256];
   sample s;
   make_sample(&s);
-  scratch_folder_make(&folder);
   scratch_folder_path(&folder, "m.csv", path);
   assert_int_equal(match_table_save(path, MATCH_FORMAT_CSV, &s.table, NULL, 0), HS_OK);
   for (size_t n = 1; n <= 4; n++) {
@@ -208,7 +201,6 @@ TEST(every_allocation_may_fail) {
     match_table_free(&found);
     assert_int_equal(counter.alive, 0);
   }
-  scratch_folder_remove(&folder);
 }
 
 /* The file's bytes, and 16 bytes and a flag for each of its matches. */

@@ -7,7 +7,6 @@
 
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
-#include "tests/support/counted_allocator.h"
 
 TEST(test_sizes_report_overflow) {
   size_t out = 77;

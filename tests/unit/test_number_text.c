@@ -2,12 +2,10 @@
  * Numbers as text: exact round trips, strict reading, no dependence on the locale.
  */
 #include <locale.h>
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/text_cursor.h"
-#include "tests/support/feature_maker.h"
 
 static float float_of_bits(uint32_t bits) {
   float value;

@@ -249,13 +249,12 @@ TEST(ranges_agree_with_the_library) {
       command_line line;
       hs_options options;
       hs_expert_options expert;
-      hs_context *context = NULL;
+      scoped_context *context = NULL;
       snprintf(words, sizeof words, "a --device cpu --input-blur 0.4 --dsp --%s %.10g", spec->name,
                end == 0 ? spec->low : spec->high);
       assert_true(parse(&line, COMMAND_EXTRACT, words));
       cli_fill_options(&line.set, &options, &expert);
       if (hs_create_explained(&context, &options, message, sizeof message) != HS_OK) fail_msg("%s: %s", words, message);
-      hs_destroy(context);
     }
   }
 }
@@ -295,25 +294,22 @@ static void assert_in_texts_of_command(const char *name, const char *help, const
 
 TEST(help_and_manual_hold_every_option) {
   for (int command = COMMAND_TOP; command < COMMAND_COUNT; command++) {
-    char *help = text_of(option_write_help, (command_id)command);
-    char *man = text_of(option_write_man, (command_id)command);
+    SCOPED_MEMORY char *help = text_of(option_write_help, (command_id)command);
+    SCOPED_MEMORY char *man = text_of(option_write_man, (command_id)command);
     for (int id = 0; id < OPTION_COUNT; id++)
       if (option_belongs_to((option_id)id, (command_id)command))
         assert_in_texts_of_command(option_get((option_id)id)->name, help, man);
-    free(help);
-    free(man);
   }
 }
 
 TEST(completions_hold_every_option) {
   for (int shell = 0; shell < 3; shell++) {
-    char *script = text_of(write_completions, (command_id)shell);
+    SCOPED_MEMORY char *script = text_of(write_completions, (command_id)shell);
     for (int id = 0; id < OPTION_COUNT; id++) {
       char dashed[64];
       snprintf(dashed, sizeof dashed, shell == 2 ? " -l %s " : "--%s", option_get((option_id)id)->name);
       assert_non_null(strstr(script, dashed));
     }
-    free(script);
   }
 }
 
@@ -333,10 +329,9 @@ TEST(outputs_are_named) {
       {"@scene", HS_FORMAT_OPENCV, "scene.yml"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char *name = output_name(cases[i].image, cases[i].format);
+    SCOPED_MEMORY char *name = output_name(cases[i].image, cases[i].format);
     assert_non_null(name);
     assert_string_equal(name, cases[i].name);
-    free(name);
   }
 }
 

@@ -1,7 +1,6 @@
 /*
  * Options: the profiles' table, ranges and their messages, and structs of older and newer headers.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

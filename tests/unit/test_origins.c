@@ -8,8 +8,6 @@
 #include "pipeline/formats/formats.h"
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
-#include "tests/support/feature_maker.h"
-#include "tests/support/scratch_folder.h"
 
 enum { FEATURES = 12 };
 
@@ -44,12 +42,11 @@ static void save(const char *path, const hs_features *features, const feature_fo
 }
 
 static hs_origin load_origin(const char *path, const feature_format *format) {
-  hs_features read = {0};
+  scoped_features read = {0};
   const hs_file_options options = {.struct_size = sizeof options, .format = format->id};
   assert_int_equal(hs_load_features(path, &read, &options), HS_OK);
   assert_int_equal(read.count, FEATURES);
   const hs_origin origin = read.origin;
-  hs_features_free(&read);
   return origin;
 }
 
@@ -60,7 +57,7 @@ TEST_IN_FOLDER(test_round_trips) {
   for (int32_t i = 0; i < 32; i++) {
     hs_origin origin = {1 + i % 3, (hs_profile)(i % 4), (hs_norm)(i / 4 % 2), (hs_bin_layout)(i / 8 % 2), 0, i / 16,
                         {0}};
-    hs_features features = make(FEATURES_U8, origin);
+    scoped_features features = make(FEATURES_U8, origin);
     for (size_t k = 0; format_at(k) != NULL; k++) {
       const feature_format *format = format_at(k);
       if (format->write_into) continue;
@@ -74,7 +71,6 @@ TEST_IN_FOLDER(test_round_trips) {
       const hs_origin read = load_origin(path, format);
       assert_origin(&read, keeps_origin(format->id) ? &expected : &unknown);
     }
-    hs_features_free(&features);
   }
 }
 
@@ -82,7 +78,7 @@ TEST_IN_FOLDER(test_unknown_stays_unknown) {
   char path[SCRATCH_PATH_BYTES];
   const hs_origin origins[] = {{0}, {.exif_orientation = 6}};
   for (size_t i = 0; i < 2; i++) {
-    hs_features features = make(FEATURES_UNIT_F32, origins[i]);
+    scoped_features features = make(FEATURES_UNIT_F32, origins[i]);
     for (size_t k = 0; format_at(k) != NULL; k++) {
       if (!keeps_origin(format_at(k)->id)) continue;
       scratch_folder_path(folder, "f", path);
@@ -90,26 +86,25 @@ TEST_IN_FOLDER(test_unknown_stays_unknown) {
       const hs_origin read = load_origin(path, format_at(k));
       assert_origin(&read, &origins[i]);
     }
-    hs_features_free(&features);
   }
 }
 
 /* A file of this kind with changed header bytes and a matching checksum. */
 static hs_origin load_patched(const char *path, const uint8_t patch[4]) {
   size_t size;
-  uint8_t *bytes = scratch_read_file(path, &size);
+  SCOPED_MEMORY uint8_t *bytes = scratch_read_file(path, &size);
   memcpy(bytes + 16, patch, 4);
   bytes_put_u32(bytes + 60, 0);
   bytes_put_u32(bytes + 60, crc_castagnoli(0, bytes, size));
   scratch_write_file(path, bytes, size);
-  free(bytes);
   return load_origin(path, format_by_id(HS_FORMAT_BIN));
 }
 
 TEST_IN_FOLDER(test_binary_files_of_other_versions) {
   static const hs_origin unknown;
   char path[SCRATCH_PATH_BYTES];
-  hs_features features = make(FEATURES_U8, (hs_origin){2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}});
+  scoped_features features =
+      make(FEATURES_U8, (hs_origin){2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}});
   scratch_folder_path(folder, "f.hsf", path);
   save(path, &features, format_by_id(HS_FORMAT_BIN), HS_OK, "");
   static const uint8_t of_before[] = {2, 0, 0, 0}; /* the version alone, in four bytes */
@@ -123,7 +118,6 @@ TEST_IN_FOLDER(test_binary_files_of_other_versions) {
   }
   read = load_patched(path, of_later[3]);
   assert_true(read.method_version == 2 && read.profile == HS_PROFILE_COLMAP && read.exif_orientation == 0);
-  hs_features_free(&features);
 }
 
 static hs_status load_text(const scratch_folder *folder, const char *name, const char *text, hs_features *read) {
@@ -141,7 +135,7 @@ TEST_IN_FOLDER(test_text_files_of_other_versions) {
       "{\"descriptor_type\": \"none\", \"method_version\": 2, \"profile\": null, \"norm\": \"l2\", \"features\": []}",
       "{\"descriptor_type\": \"none\", \"method_version\": 0, \"profile\": \"lowe\", \"norm\": \"l2\", \"features\": []}",
   };
-  hs_features read = {0};
+  scoped_features read = {0};
   for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
     assert_int_equal(load_text(folder, "f.json", unknown[i], &read), HS_OK);
     assert_int_equal(read.origin.method_version, 0);
@@ -170,7 +164,6 @@ TEST_IN_FOLDER(test_text_files_of_other_versions) {
   hs_features_free(&read);
   assert_int_equal(hs_load_features(HARTSIFT_SOURCE_DIR "/tests/data/formats/numpy_u8.npz", &read, NULL), HS_OK);
   assert_int_equal(read.origin.method_version, 0);
-  hs_features_free(&read);
 }
 
 TEST_IN_FOLDER(test_refused_origins) {
@@ -184,17 +177,15 @@ TEST_IN_FOLDER(test_refused_origins) {
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(folder, "f.npz", path);
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    hs_features features = make(FEATURES_U8, wrong[i]);
+    scoped_features features = make(FEATURES_U8, wrong[i]);
     assert_int_equal(hs_save_features(path, &features, NULL), HS_ERR_ARGUMENT);
-    hs_features_free(&features);
   }
   /* Descriptors that would be written in the wrong bin order. */
-  hs_features features = make(FEATURES_U8, (hs_origin){.method_version = 2, .layout = HS_LAYOUT_VLFEAT});
+  scoped_features features = make(FEATURES_U8, (hs_origin){.method_version = 2, .layout = HS_LAYOUT_VLFEAT});
   char message[256];
   const hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
   assert_int_equal(hs_save_features(path, &features, &options), HS_ERR_ARGUMENT);
   assert_non_null(strstr(message, "origin.layout in VLFeat's order"));
-  hs_features_free(&features);
 }
 
 /* Programs that read a photograph as stored must not get features of the rotated one. */
@@ -223,10 +214,9 @@ TEST_IN_FOLDER(test_turned_pictures) {
 #if HARTSIFT_HAVE_SQLITE
 
 static void assert_origin_there(hs_colmap_database *database, uint32_t image, const hs_origin *expected) {
-  hs_features read = {0};
+  scoped_features read = {0};
   assert_int_equal(hs_colmap_read_features(database, image, &read), HS_OK);
   assert_origin(&read.origin, expected);
-  hs_features_free(&read);
 }
 
 TEST_ON_DATABASE(test_database) {
@@ -309,9 +299,9 @@ TEST_ON_DATABASE(test_turned_pictures_of_a_database) {
 
 TEST(test_extraction_tells) {
   hs_options options;
-  hs_context *context;
-  hs_image image;
-  hs_features features = {0};
+  scoped_context *context;
+  scoped_image image;
+  scoped_features features = {0};
   const hs_features *view;
   assert_int_equal(hs_options_init(&options, HS_PROFILE_COLMAP), HS_OK);
   options.device = HS_DEVICE_CPU;
@@ -324,16 +314,12 @@ TEST(test_extraction_tells) {
   assert_origin(&features.origin, &expected);
   assert_int_equal(hs_extract_view(context, &image, NULL, &view), HS_OK);
   assert_origin(&view->origin, &expected);
-  hs_features described = {0};
+  scoped_features described = {0};
   assert_int_equal(hs_describe(context, &image, features.keypoints, features.count, &described, NULL), HS_OK);
   assert_origin(&described.origin, &expected);
   assert_int_equal(hs_submit(context, &image, NULL), HS_OK);
   assert_int_equal(hs_wait(context, &features), HS_OK);
   assert_origin(&features.origin, &expected);
-  hs_features_free(&features);
-  hs_features_free(&described);
-  hs_image_free(&image);
-  hs_destroy(context);
 }
 
 TEST(test_matching) {
@@ -367,15 +353,15 @@ TEST(test_matching) {
       {FEATURES_U8, {2, 0, 0, 0, 6, 0, {0}}, {2, 0, 0, 0, 0, 0, {0}}, NULL},
   };
   hs_options options;
-  hs_context *context;
+  scoped_context *context;
   assert_int_equal(hs_options_init(&options, HS_PROFILE_LOWE), HS_OK);
   options.device = HS_DEVICE_CPU;
   options.threads = 1;
   assert_int_equal(hs_create(&context, &options), HS_OK);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    hs_features first = make(cases[i].style, cases[i].first), second = make(cases[i].style, cases[i].second);
+    scoped_features first = make(cases[i].style, cases[i].first), second = make(cases[i].style, cases[i].second);
     const hs_status expected = cases[i].word ? HS_ERR_ARGUMENT : HS_OK;
-    hs_matches matches = {0};
+    scoped_matches matches = {0};
     hs_nearest nearest[FEATURES];
     assert_int_equal(hs_match(context, &first, &second, NULL, &matches), expected);
     if (cases[i].word && !strstr(hs_last_error(context), cases[i].word)) fail_msg("%s", hs_last_error(context));
@@ -385,9 +371,5 @@ TEST(test_matching) {
     first.count = 0; /* nothing is compared */
     assert_int_equal(hs_match(context, &first, &second, NULL, &matches), HS_OK);
     first.count = count;
-    hs_matches_free(&matches);
-    hs_features_free(&first);
-    hs_features_free(&second);
   }
-  hs_destroy(context);
 }

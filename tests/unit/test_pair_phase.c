@@ -5,7 +5,6 @@
 #include "tests/support/test.h"
 
 #include "pipeline/matching/pairs/pair_run.h"
-#include "tests/support/feature_maker.h"
 
 enum { IMAGES = 60, PAIRS_MAX = IMAGES * IMAGES };
 
@@ -87,30 +86,28 @@ static plan_case *make_case(uint64_t each, uint64_t budget) {
 
 TEST(all_pairs) {
   for (uint64_t room = 2; room <= IMAGES + 4; room += 3) {
-    plan_case *c = make_case(100, 100 * room);
+    SCOPED_MEMORY plan_case *c = make_case(100, 100 * room);
     for (uint32_t i = 0; i < IMAGES; i++)
       for (uint32_t k = i + 1; k < IMAGES; k++) c->pairs[c->count++] = (hs_image_pair){i, k};
     const size_t brought = work_off(c);
     if (room >= IMAGES) assert_int_equal(brought, IMAGES);
     /* Rows that fill half of the capacity, each against all later columns, and a few more if memory is tight. */
     if (room >= 8) assert_true(brought <= 2 * IMAGES * IMAGES / room + 2 * IMAGES);
-    free(c);
   }
 }
 
 TEST(neighbours) {
-  plan_case *c = make_case(100, 1200);
+  SCOPED_MEMORY plan_case *c = make_case(100, 1200);
   for (uint32_t i = 0; i < IMAGES; i++)
     for (uint32_t k = i + 1; k < i + 4 && k < IMAGES; k++) c->pairs[c->count++] = (hs_image_pair){i, k};
   assert_true(work_off(c) <= IMAGES + IMAGES / 2);
-  free(c);
 }
 
 /* Any list, any sizes, two spaces, ordered or not; some pairs too large for the memory. */
 TEST(anything) {
   uint32_t random = 7;
   for (int round = 0; round < 60; round++) {
-    plan_case *c = make_case(0, 600 + feature_maker_random(&random) % 6000);
+    SCOPED_MEMORY plan_case *c = make_case(0, 600 + feature_maker_random(&random) % 6000);
     c->budget[1] = 600 + feature_maker_random(&random) % 6000;
     c->has_space[1] = round % 2 == 0;
     c->in_order = round % 3 == 0;
@@ -122,6 +119,5 @@ TEST(anything) {
       if (pair.first != pair.second) c->pairs[c->count++] = pair;
     }
     (void)work_off(c);
-    free(c);
   }
 }

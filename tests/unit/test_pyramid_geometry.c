@@ -1,7 +1,6 @@
 /*
  * Octaves of every rule, and the reflection of outside samples.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

@@ -2,7 +2,6 @@
  * Arithmetic of refinement: solves quadratics, chooses pivots as documented, follows the rules for steps and
  * acceptance.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

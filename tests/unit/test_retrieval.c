@@ -2,16 +2,12 @@
  * Images described by one vector: images of one scene are found; the bytes do not depend on instruction set, number of
  * threads or order of blocks; invalid input is refused.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift_expert.h"
 #include "pipeline/matching/retrieval/vocabulary.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/extraction.h"
-#include "tests/support/feature_maker.h"
 
 enum { SCENES = 6, VIEWS = 4, IMAGES = SCENES * VIEWS, FEATURES = 300, CENTRES = 16, COMPONENTS = 24 };
 enum { VECTOR_BYTES = CENTRES * COMPONENTS };
@@ -26,7 +22,7 @@ static int set_up(void **state) {
   collection *c = calloc(1, sizeof *c);
   if (!c) return -1;
   for (int i = 0; i < IMAGES; i++) {
-    hs_features scene = {0};
+    scoped_features scene = {0};
     uint32_t random = (uint32_t)i + 77;
     feature_maker_fill(&c->images[i], FEATURES, FEATURES_U8, 100 + (uint32_t)i);
     feature_maker_fill(&scene, FEATURES, FEATURES_U8, 1 + (uint32_t)(i / VIEWS));
@@ -36,16 +32,14 @@ static int set_up(void **state) {
       const int value = shared[k] + (int)(feature_maker_random(&random) % 11) - 5;
       mine[k] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
     }
-    hs_features_free(&scene);
   }
   *state = c;
   return 0;
 }
 
 static int tear_down(void **state) {
-  collection *c = *state;
+  SCOPED_MEMORY collection *c = *state;
   for (int i = 0; i < IMAGES; i++) hs_features_free(&c->images[i]);
-  free(c);
   return 0;
 }
 
@@ -79,14 +73,13 @@ static const uint32_t digest = 0x73df96a8;
 TEST(views_of_a_scene_are_found) {
   collection *c = *state;
   const hs_retrieval_options o = small_options();
-  hs_image_pairs pairs = {0};
+  scoped_pairs pairs = {0};
   assert_int_equal(describe_all(c, &o, NULL), HS_OK);
   assert_int_equal(crc_castagnoli(0, c->vectors, sizeof c->vectors), digest);
   assert_int_equal(hs_pair_similar(NULL, c->vectors, IMAGES, VECTOR_BYTES, VIEWS - 1, &pairs), HS_OK);
   assert_int_equal(pairs.count, SCENES * VIEWS * (VIEWS - 1) / 2);
   for (size_t i = 0; i < pairs.count; i++)
     assert_int_equal(pairs.pairs[i].first / VIEWS, pairs.pairs[i].second / VIEWS);
-  hs_image_pairs_free(&pairs);
 }
 
 /* The first context assigns descriptors to centres with the plain variants, the second with the machine's best.
@@ -100,11 +93,10 @@ TEST(bytes_are_the_same_everywhere) {
     hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, variants[v]);
     o.expert = &expert;
     o.threads = 1 + 2 * v;
-    hs_context *context = extraction_context(&o);
+    scoped_context *context = extraction_context(&o);
     memset(c->vectors, 1, sizeof c->vectors);
     assert_int_equal(describe_all(c, &options, context), HS_OK);
     assert_int_equal(crc_castagnoli(0, c->vectors, sizeof c->vectors), digest);
-    hs_destroy(context);
   }
 }
 
@@ -128,7 +120,7 @@ TEST(blocks_do_not_matter) {
   enum { REPEATS = 80 };
   const hs_retrieval_options o = small_options();
   const size_t count = (size_t)FEATURES * REPEATS;
-  uint8_t *descriptors = malloc(count * SIFT_LENGTH);
+  SCOPED_MEMORY uint8_t *descriptors = malloc(count * SIFT_LENGTH);
   int8_t once[VECTOR_BYTES], often[VECTOR_BYTES];
   hs_retrieval *r;
   assert_non_null(descriptors);
@@ -143,7 +135,6 @@ TEST(blocks_do_not_matter) {
   assert_int_equal(hs_retrieval_describe(r, NULL, &many, often), HS_OK);
   for (int i = 0; i < VECTOR_BYTES; i++) assert_in_range(often[i] - once[i] + 1, 0, 2); /* 80 times the sums, rounded */
   hs_retrieval_destroy(r);
-  free(descriptors);
 }
 
 TEST(little_to_learn_from) {
@@ -174,7 +165,7 @@ TEST(little_to_learn_from) {
 TEST(wrong_arguments) {
   const collection *c = *state;
   hs_retrieval_options o = small_options();
-  hs_features floats = {0}, bare = {0};
+  scoped_features floats = {0}, bare = {0};
   int8_t vector[VECTOR_BYTES];
   hs_retrieval *r;
   const int32_t wrong[][3] = {{0, 1, 1}, {4097, 1, 1}, {1, 0, 1}, {1, 129, 1}, {1024, 128, 1}, {1, 1, 0}, {1, 1, 1001}};
@@ -207,8 +198,6 @@ TEST(wrong_arguments) {
   hs_retrieval_destroy(r);
   hs_retrieval_destroy(NULL);
   assert_int_equal(hs_retrieval_length(NULL), 0);
-  hs_features_free(&floats);
-  hs_features_free(&bare);
 }
 
 TEST(every_allocation_may_fail) {
@@ -236,13 +225,12 @@ TEST(little_memory_is_enough) {
   const hs_retrieval_options options = small_options();
   o.threads = 1;
   o.max_memory_bytes = 1 << 20;
-  hs_context *context = extraction_context(&o);
+  scoped_context *context = extraction_context(&o);
   assert_int_equal(describe_all(c, &options, context), HS_OK);
   hs_destroy(context);
   o.max_memory_bytes = 1000;
   assert_int_equal(hs_create(&context, &o), HS_OK);
   assert_int_equal(describe_all(c, &options, context), HS_ERR_LIMIT);
-  hs_destroy(context);
 }
 
 TEST(eigenvalues_of_a_known_matrix) {

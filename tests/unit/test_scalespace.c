@@ -1,7 +1,6 @@
 /*
  * The sigma schedule and the filter taps, against the C library's functions in double.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 

@@ -59,27 +59,22 @@ TEST(test_names) {
 
 TEST(test_repeats) {
   int compared = 0;
-  hs_image a = render(123, 77, 5, NULL), b = render(123, 77, 5, NULL), other = render(123, 77, 6, NULL);
+  scoped_image a = render(123, 77, 5, NULL), b = render(123, 77, 5, NULL), other = render(123, 77, 6, NULL);
   assert_int_equal(differences(&a, &b, 0, 0, &compared), 0);
   assert_int_equal(compared, 123 * 77);
   assert_true(differences(&a, &other, 0, 0, &compared) > compared / 2);
-  hs_image_free(&a);
-  hs_image_free(&b);
-  hs_image_free(&other);
 }
 
 /* The identity gives the plain scene, and a shift by whole pixels gives the shifted pixels exactly. */
 TEST(test_views) {
   const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, shift[9] = {1, 0, 16, 0, 1, -8, 0, 0, 1};
   int compared = 0;
-  hs_image plain = render(160, 120, 2, NULL), same = render(160, 120, 2, identity), moved = render(160, 120, 2, shift);
+  scoped_image plain = render(160, 120, 2, NULL), same = render(160, 120, 2, identity),
+               moved = render(160, 120, 2, shift);
   assert_int_equal(differences(&plain, &same, 0, 0, &compared), 0);
   assert_int_equal(differences(&plain, &moved, 16, -8, &compared), 0);
   assert_int_equal(compared, (160 - 16) * (120 - 8));
   assert_true(differences(&plain, &moved, 0, 0, &compared) > compared / 2);
-  hs_image_free(&plain);
-  hs_image_free(&same);
-  hs_image_free(&moved);
 }
 
 /* The picture is not flat: its mean is no extreme, it varies, and it uses many grays. */
@@ -101,8 +96,7 @@ TEST(test_looks_like_a_picture) {
   assert_true(variance > 20.0 * 20.0);
   assert_true(used > 128);
   hs_image_free(&image);
-  hs_image tiny = render(1, 1, 9, NULL);
-  hs_image_free(&tiny);
+  scoped_image tiny = render(1, 1, 9, NULL);
 }
 
 TEST(test_bad_arguments) {

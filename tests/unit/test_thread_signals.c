@@ -12,7 +12,6 @@
 #include "tests/support/test.h"
 
 #include "tests/support/collection_maker.h"
-#include "tests/support/extraction.h"
 
 enum { THREADS_MAX = 64 };
 
@@ -101,30 +100,26 @@ static hs_context *make_context(int32_t threads) {
 TEST(test_context) {
   const thread_list before = list_threads();
   const uint64_t mask = own_mask();
-  hs_context *context = make_context(3);
+  scoped_context *context = make_context(3);
   check_new_threads(&before, 2);
   check_own(mask);
-  hs_destroy(context);
 }
 
 TEST(test_pictures_in_flight) {
-  hs_context *context = make_context(2);
+  scoped_context *context = make_context(2);
   const thread_list before = list_threads();
   const uint64_t mask = own_mask();
-  hs_image picture = extraction_scene(64, 48, 3, NULL);
-  hs_features features = {0};
+  scoped_image picture = extraction_scene(64, 48, 3, NULL);
+  scoped_features features = {0};
   assert_int_equal(hs_submit(context, &picture, NULL), HS_OK);
   check_new_threads(&before, 1);
   check_own(mask);
   assert_int_equal(hs_wait(context, &features), HS_OK);
   check_new_threads(&before, 1);
-  hs_features_free(&features);
-  hs_image_free(&picture);
-  hs_destroy(context);
 }
 
 TEST(test_pairs) {
-  hs_context *context = make_context(2);
+  scoped_context *context = make_context(2);
   const thread_list before = list_threads();
   const uint64_t mask = own_mask();
   test_collection made;
@@ -140,5 +135,4 @@ TEST(test_pairs) {
   assert_int_equal(hs_pairs_next(run, -1, &result), HS_OK);
   hs_pairs_end(run);
   collection_maker_free(&made);
-  hs_destroy(context);
 }

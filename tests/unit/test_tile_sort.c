@@ -98,7 +98,8 @@ static void check_features(const tile_sort *s, uint32_t kept) {
 
 static void check(const lists *l, stage_queue *queue) {
   const uint32_t n = l->keypoint_count;
-  uint32_t *memory = calloc(4 * (size_t)n + l->feature_count + (size_t)HEIGHT * SCALES + 5, sizeof *memory);
+  SCOPED_MEMORY uint32_t *memory =
+      calloc(4 * (size_t)n + l->feature_count + (size_t)HEIGHT * SCALES + 5, sizeof *memory);
   assert_non_null(memory);
   tile_sort s = {.keypoint_list = &l->keypoints,
                  .feature_list = &l->features,
@@ -121,13 +122,12 @@ static void check(const lists *l, stage_queue *queue) {
   tile_sort_keypoints(&s);
   check_keypoints(&s, expected);
   check_features(&s, tile_sort_features(&s));
-  free(memory);
 }
 
 TEST(test_lists) {
   static const uint32_t counts[] = {0, 1, 2, 100, 16384, 20000, MOST};
   for (int32_t threads = 0; threads <= 5; threads += threads ? 2 : 1) {
-    stage_queue *queue = NULL;
+    SCOPED_MEMORY stage_queue *queue = NULL;
     if (threads > 0) {
       queue = malloc(queue_bytes(threads));
       assert_non_null(queue);
@@ -143,6 +143,5 @@ TEST(test_lists) {
       free_lists(&l);
     }
     if (queue) queue_stop(queue);
-    free(queue);
   }
 }

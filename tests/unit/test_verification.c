@@ -4,14 +4,12 @@
  *
  * Handling of options and arguments: test_verification_calls.c.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
 #include "pipeline/matching/geometry/scoring.h"
 #include "pipeline/matching/geometry/search.h"
 #include "pipeline/matching/geometry/verify.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/verified.h"
 
 #define DEGREE 0.017453292519943295
@@ -61,7 +59,7 @@ static void expect_matrix_form(const hs_geometry *g) {
 
 TEST(test_homography) {
   const double shares[5] = {0.0, 0.3, 0.5, 0.7, 0.9};
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (int i = 0; i < 5; i++) {
     for (int kind = 0; kind < 2; kind++) {
       two_view_make(kind == 0 ? TWO_VIEW_PLANE : TWO_VIEW_ROTATION, 600, (size_t)(600.0 * shares[i]), 0.5, 5,
@@ -78,12 +76,11 @@ TEST(test_homography) {
       assert_int_equal(v->geometry.plane_inliers, v->geometry.inlier_count);
     }
   }
-  free(v);
 }
 
 TEST(test_fundamental) {
   const double shares[4] = {0.0, 0.3, 0.5, 0.7};
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (int i = 0; i < 4; i++) {
     two_view_make(TWO_VIEW_VOLUME, 600, (size_t)(600.0 * shares[i]), 0.5, 6, &v->scene);
     hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene);
@@ -95,12 +92,11 @@ TEST(test_fundamental) {
     assert_true(two_view_epipolar_error(v->geometry.matrix, &v->scene) < 1.0);
     assert_true(v->geometry.plane_inliers < v->geometry.inlier_count / 2);
   }
-  free(v);
 }
 
 TEST(test_essential_and_pose) {
   const double shares[4] = {0.0, 0.3, 0.5, 0.8};
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (int i = 0; i < 4; i++) {
     two_view_make(TWO_VIEW_VOLUME, 600, (size_t)(600.0 * shares[i]), 0.5, 8, &v->scene);
     hs_verify_options o = verified_options(HS_ESSENTIAL, &v->scene);
@@ -118,12 +114,11 @@ TEST(test_essential_and_pose) {
     assert_true(two_view_rotation_angle(pose.rotation, v->scene.rotation) < 0.4 * DEGREE);
     assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.5 * DEGREE);
   }
-  free(v);
 }
 
 /* Exact points give exact geometry. */
 TEST(test_exact_points) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 100, 20, 0.0, 3, &v->scene);
   hs_verify_options o = verified_options(HS_ESSENTIAL, &v->scene);
   run(v, &o);
@@ -136,13 +131,12 @@ TEST(test_exact_points) {
          two_view_direction_angle(pose.translation, v->scene.translation) / DEGREE);
   assert_true(two_view_rotation_angle(pose.rotation, v->scene.rotation) < 1.0e-3 * DEGREE);
   assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.0e-3 * DEGREE);
-  free(v);
 }
 
 /* Three quarters of the scene are in one plane: a search without the plane's completion may rest on the plane and two
  * chance matches; with it the rest of the scene is found. */
 TEST(test_dominant_plane) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (uint64_t seed = 0; seed < 20; seed++) {
     two_view_make(TWO_VIEW_MIXED, 400, 120, 0.5, 20 + seed, &v->scene);
     hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene);
@@ -154,12 +148,11 @@ TEST(test_dominant_plane) {
     assert_true(v->geometry.plane_inliers > v->geometry.inlier_count / 2);
     assert_true(v->geometry.plane_inliers < v->geometry.inlier_count * 9 / 10);
   }
-  free(v);
 }
 
 /* A plane and a rotation do not determine F; plane_inliers reports that. */
 TEST(test_planar_scene_is_told) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
   for (int i = 0; i < 2; i++) {
     for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
@@ -170,12 +163,11 @@ TEST(test_planar_scene_is_told) {
       assert_true(v->geometry.plane_inliers * 20 >= v->geometry.inlier_count * 18);
     }
   }
-  free(v);
 }
 
 /* An image and its copy: every model fits without any error. */
 TEST(test_copy) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 200, 0, 0.0, 5, &v->scene);
   memcpy(v->scene.b, v->scene.a, sizeof v->scene.b);
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
@@ -185,7 +177,6 @@ TEST(test_copy) {
     assert_int_equal(v->geometry.inlier_count, 200);
     assert_int_equal(v->geometry.plane_inliers, 200);
   }
-  free(v);
 }
 
 static void expect_nothing(verified *v, hs_geometry_model model) {
@@ -198,7 +189,7 @@ static void expect_nothing(verified *v, hs_geometry_model model) {
 }
 
 TEST(test_nothing_to_find) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
     for (size_t count = 0; count < sample; count++) {
@@ -218,12 +209,11 @@ TEST(test_nothing_to_find) {
     }
     expect_nothing(v, model);
   }
-  free(v);
 }
 
 /* With exactly as many matches as a sample needs, all are inliers if that few are allowed. */
 TEST(test_minimal_number) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
     two_view_make(model == HS_HOMOGRAPHY ? TWO_VIEW_PLANE : TWO_VIEW_VOLUME, sample, 0, 0.0, 2, &v->scene);
@@ -235,12 +225,11 @@ TEST(test_minimal_number) {
     assert_int_equal(v->geometry.found, 1);
     assert_int_equal(v->geometry.inlier_count, sample);
   }
-  free(v);
 }
 
 /* Repeated matches, as from keypoints with several orientations, neither break nor bias the search. */
 TEST(test_duplicates) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 400, 150, 0.4, 2, &v->scene);
   for (size_t i = 1; i < 100; i++) { /* one wrong match a hundred times */
     memcpy(v->scene.a + 2 * i, v->scene.a, 2 * sizeof(double));
@@ -251,11 +240,10 @@ TEST(test_duplicates) {
   assert_int_equal(v->geometry.found, 1);
   expect_inliers(v, 6, 3);
   assert_int_equal(v->inliers[0], 0);
-  free(v);
 }
 
 TEST(test_invalid_coordinates) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 200, 50, 0.4, 2, &v->scene);
   v->scene.a[0] = NAN;
   v->scene.b[3] = INFINITY;
@@ -270,12 +258,11 @@ TEST(test_invalid_coordinates) {
   expect_inliers(v, 6, 3);
   for (size_t i = 0; i < 400; i++) v->scene.a[i] = NAN;
   expect_nothing(v, HS_HOMOGRAPHY);
-  free(v);
 }
 
 /* The limit itself: a match at the limit counts, one beyond it does not, however well it agrees. */
 TEST(test_coordinates_at_their_limit) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 40, 0, 0.0, 2, &v->scene);
   memcpy(v->scene.b, v->scene.a, sizeof v->scene.b); /* the same picture twice, which every match fits */
   v->scene.a[0] = v->scene.b[0] = 1.0e6;
@@ -289,12 +276,11 @@ TEST(test_coordinates_at_their_limit) {
   assert_int_equal(v->inliers[1], 1);
   assert_int_equal(v->inliers[2], 0);
   assert_int_equal(v->inliers[3], 0);
-  free(v);
 }
 
 /* Images far from the origin, tiny and huge ones: only relative sizes matter. */
 TEST(test_place_and_size) {
-  verified *const v = verified_new(), *const w = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new(), *const w = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 300, 100, 0.4, 2, &v->scene);
   w->scene = v->scene;
   hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene), p = o;
@@ -311,15 +297,13 @@ TEST(test_place_and_size) {
   memcpy(w->scene.a, v->scene.a, sizeof w->scene.a);
   run(w, &o);
   assert_true(abs((int)v->geometry.inlier_count - (int)w->geometry.inlier_count) <= 3);
-  free(v);
-  free(w);
 }
 
 /* Coordinates of any bits and awkward values: no crash, no endless loop, and a consistent result. */
 TEST(test_any_numbers) {
   static const double awkward[] = {0.0,    -0.0,     1.0, 1.0e-300, 4.9e-324, 1.0e6,  -1.0e6, 999999.999,
                                    1.0e-8, INFINITY, NAN, 0.5,      640.0,    1.0e-3, -1.0,   1.0e300};
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   random_state random = {77};
   for (int trial = 0; trial < 240; trial++) {
     const size_t count = 4 + random_below(&random, 60);
@@ -344,7 +328,6 @@ TEST(test_any_numbers) {
     assert_true(v->geometry.plane_inliers <= v->geometry.inlier_count);
     if (v->geometry.found) expect_matrix_form(&v->geometry);
   }
-  free(v);
 }
 
 static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
@@ -358,7 +341,7 @@ static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
 TEST(test_repeatable) {
   static const uint64_t expected[3] = {0x4c2b408e146a02f5u, 0x01be125f62d097d2u, 0x1993416b0fbed7c4u};
   int different = 0;
-  verified *const v = verified_new(), *const w = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new(), *const w = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     two_view_make(model == HS_HOMOGRAPHY ? TWO_VIEW_PLANE : TWO_VIEW_MIXED, 500, 200, 0.6, 17, &v->scene);
     w->scene = v->scene;
@@ -377,8 +360,6 @@ TEST(test_repeatable) {
     different += digest != expected[model - 1];
   }
   assert_int_equal(different, 0);
-  free(v);
-  free(w);
 }
 
 typedef struct distant_pair {
@@ -400,8 +381,8 @@ static void points_as_features(const verified *v, hs_keypoint keypoints[400], di
 
 TEST(test_features) {
   distant_pair pairs[200];
-  verified *const v = verified_new();
-  hs_keypoint *const keypoints = calloc(400, sizeof *keypoints);
+  SCOPED_MEMORY verified *const v = verified_new();
+  SCOPED_MEMORY hs_keypoint *const keypoints = calloc(400, sizeof *keypoints);
   assert_non_null(keypoints);
   two_view_make(TWO_VIEW_PLANE, 200, 60, 0.4, 2, &v->scene);
   points_as_features(v, keypoints, pairs);
@@ -432,13 +413,11 @@ TEST(test_features) {
   assert_int_equal(hs_verify(&a, &b, pairs, sizeof *pairs, many, &o, NULL, &by_features), HS_ERR_LIMIT);
   assert_int_equal(hs_verify(&a, &b, NULL, 0, 0, &o, NULL, &by_features), HS_OK);
   assert_int_equal(by_features.found, 0);
-  free(keypoints);
-  free(v);
 }
 
 /* If nothing agrees, the search ends once it would have hit a model of min_inliers; an existing model is found. */
 TEST(test_ends_where_nothing_agrees) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     two_view_make(TWO_VIEW_VOLUME, 14, 14, 0.0, 3, &v->scene);
     hs_verify_options o = verified_options(model, &v->scene);
@@ -464,12 +443,11 @@ TEST(test_ends_where_nothing_agrees) {
   }
   printf("             16 right matches of 26: found in %d of 100 searches\n", found);
   assert_true(found >= 98);
-  free(v);
 }
 
 /* Reused working memory: one allocation for the largest of several calls, and the results of calls without it. */
 TEST(test_kept_memory) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);
   verify_scratch scratch = {&allocator, NULL, 0};
@@ -489,7 +467,6 @@ TEST(test_kept_memory) {
   assert_int_equal(counter.made, 1);
   verify_scratch_release(&scratch);
   assert_int_equal(counter.alive, 0);
-  free(v);
 }
 
 TEST(test_iterations_needed) {

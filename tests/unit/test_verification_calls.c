@@ -2,11 +2,9 @@
  * Arguments of hs_verify_points, hs_verify and hs_relative_pose: invalid options and arguments are refused, structs of
  * other headers are accepted, and failing memory is reported.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
-#include "tests/support/counted_allocator.h"
 #include "tests/support/verified.h"
 
 static void expect_option_refused(verified *v, const hs_verify_options *good, size_t offset, const void *value,
@@ -28,7 +26,7 @@ static void expect_option_refused(verified *v, const hs_verify_options *good, si
   } while (0)
 
 TEST(test_options_refused) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
   const hs_verify_options good = verified_options(HS_ESSENTIAL, &v->scene);
   REFUSE(model, int, 0);
@@ -52,11 +50,10 @@ TEST(test_options_refused) {
   REFUSE(camera_a, double, 0.0);
   REFUSE(camera_a, double, NAN);
   REFUSE(camera_b, double, -500.0);
-  free(v);
 }
 
 TEST(test_arguments_refused) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
   hs_verify_options o = verified_options(HS_ESSENTIAL, &v->scene);
   hs_pose pose;
@@ -85,12 +82,11 @@ TEST(test_arguments_refused) {
   assert_int_equal(hs_relative_pose(v->scene.essential, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_OK);
   assert_int_equal(pose.in_front, 50);
   assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.0e-6);
-  free(v);
 }
 
 /* Both calls take the structs of earlier and later headers. */
 TEST(test_options_of_other_headers) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   hs_geometry expected;
   const hs_features none = {0};
   struct {
@@ -123,11 +119,10 @@ TEST(test_options_of_other_headers) {
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
   assert_non_null(strstr(message, "does not know"));
   assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
-  free(v);
 }
 
 TEST(test_failing_memory) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 100, 0, 0.3, 1, &v->scene);
   hs_keypoint keypoints[20] = {{0.0f, 0.0f, 1.0f, 0.0f, 0.0f, 0, 0}};
   const hs_features features = {.count = 20, .keypoints = keypoints};
@@ -146,5 +141,4 @@ TEST(test_failing_memory) {
     assert_int_equal(by_features, fail_at == 1 ? HS_ERR_MEMORY : HS_OK);
     assert_int_equal(counter.alive, 0);
   }
-  free(v);
 }

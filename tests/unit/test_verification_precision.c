@@ -2,7 +2,6 @@
  * The second search of hs_verify_points: at the precision of the matches, among matches that move like their
  * neighbours.
  */
-#include <math.h>
 
 #include "tests/support/test.h"
 
@@ -61,7 +60,7 @@ static void make_wall(uint64_t seed, two_view_scene *scene) {
 
 /* The first search takes the wrong matches along the rows; the second one leaves them out and keeps the right ones. */
 TEST(test_rows_of_windows) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   size_t first = 0, second = 0;
   for (uint64_t seed = 0; seed < 10; seed++) {
     make_wall(seed, &v->scene);
@@ -81,13 +80,12 @@ TEST(test_rows_of_windows) {
   }
   printf("             wrong matches kept of 900: %zu by the first search, %zu by the second\n", first, second);
   assert_true(second * 10 < first);
-  free(v);
 }
 
 /* Precise matches that all agree and move like their neighbours: the first matrix stays, with the measured
  * tolerance. */
 TEST(test_settled) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   for (uint64_t seed = 0; seed < 10; seed++) {
     make_wall(seed, &v->scene);
     v->scene.count -= v->scene.outliers;
@@ -106,12 +104,11 @@ TEST(test_settled) {
     assert_true(v->geometry.tolerance < 4.0);
     expect_inliers(v, 0, 0);
   }
-  free(v);
 }
 
 /* If nothing off a plane agrees, the inliers are the plane's, and the result says so. */
 TEST(test_plane_only) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
   for (int i = 0; i < 2; i++) {
     for (uint64_t seed = 0; seed < 10; seed++) {
@@ -127,12 +124,11 @@ TEST(test_plane_only) {
   hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene);
   run(v, &o);
   assert_int_equal(v->geometry.plane_only, 0);
-  free(v);
 }
 
 /* A plane with fewer inliers than wanted removes nothing from the first search's result. */
 TEST(test_plane_of_too_few) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   int tried = 0;
   for (uint64_t seed = 0; seed < 10; seed++) {
     two_view_make(TWO_VIEW_PLANE, 300, 90, 0.4, 40 + seed, &v->scene);
@@ -151,12 +147,11 @@ TEST(test_plane_of_too_few) {
     assert_true(v->geometry.inlier_count > of_plane);
   }
   assert_true(tried > 0);
-  free(v);
 }
 
 /* Fewer inliers than refine_matches: the first search's result stays. */
 TEST(test_few_matches_stand) {
-  verified *const v = verified_new();
+  SCOPED_MEMORY verified *const v = verified_new();
   make_wall(3, &v->scene);
   hs_verify_options o;
   (void)hs_verify_options_init(&o, HS_FUNDAMENTAL);
@@ -167,5 +162,4 @@ TEST(test_few_matches_stand) {
   o.refine = 0;
   run(v, &o);
   assert_int_equal(v->geometry.inlier_count, inliers);
-  free(v);
 }

@@ -59,7 +59,7 @@ static size_t marked(const pair_case *c) {
 }
 
 TEST(test_known_cameras) {
-  pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);
+  SCOPED_MEMORY pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);
   assert_int_equal(run(c, HS_FUNDAMENTAL, true, 1), HS_OK);
   assert_int_equal(c->found.model.model, HS_ESSENTIAL);
   assert_int_equal(c->found.fundamental.found, 1);
@@ -68,12 +68,11 @@ TEST(test_known_cameras) {
   assert_true(two_view_rotation_angle(c->found.pose.rotation, c->scene.rotation) < 0.01);
   assert_true(two_view_direction_angle(c->found.pose.translation, c->scene.translation) < 0.05);
   assert_int_equal(c->found.watermark, 0);
-  free(c);
 }
 
 /* Without cameras, without find_essential, and with wrong cameras the fundamental matrix stays. */
 TEST(test_fundamental_stays) {
-  pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);
+  SCOPED_MEMORY pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 1), HS_OK);
   assert_int_equal(c->found.model.model, HS_FUNDAMENTAL);
   assert_int_equal(c->found.fundamental.found, 0);
@@ -90,16 +89,14 @@ TEST(test_fundamental_stays) {
   assert_int_equal(marked(c), fundamental.inlier_count);
   assert_memory_equal(c->inliers, inliers, c->scene.count);
   assert_int_equal(c->found.pose.used, 0);
-  free(c);
 }
 
 TEST(test_planes) {
-  pair_case *const c = case_of(TWO_VIEW_PLANE, 300, 60, 9);
+  SCOPED_MEMORY pair_case *const c = case_of(TWO_VIEW_PLANE, 300, 60, 9);
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 0), HS_OK);
   assert_int_equal(c->found.has_plane, 1);
   assert_true(c->found.plane.inlier_count >= 230);
   assert_int_equal(c->found.model.plane_only, 1);
-  free(c);
 }
 
 /* Captions: matches of equal translation in the border of both images. */
@@ -121,7 +118,7 @@ static void make_caption(pair_case *c, size_t caption, size_t others, double jit
 }
 
 TEST(test_watermarks) {
-  pair_case *const c = case_of(TWO_VIEW_PLANE, 100, 0, 3);
+  SCOPED_MEMORY pair_case *const c = case_of(TWO_VIEW_PLANE, 100, 0, 3);
   static const struct {
     size_t caption, others;
     double jitter;
@@ -137,11 +134,10 @@ TEST(test_watermarks) {
   c->features[0].image_width = c->features[1].image_width = 0; /* not known */
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 0), HS_OK);
   assert_int_equal(c->found.watermark, 0);
-  free(c);
 }
 
 TEST(test_refused) {
-  pair_case *const c = case_of(TWO_VIEW_VOLUME, 50, 0, 1);
+  SCOPED_MEMORY pair_case *const c = case_of(TWO_VIEW_VOLUME, 50, 0, 1);
   hs_pair_geometry zero;
   hs_pairs_options options;
   memset(&zero, 0, sizeof zero);
@@ -156,5 +152,4 @@ TEST(test_refused) {
   c->scene.count = 0;
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 0), HS_OK);
   assert_int_equal(c->found.model.found, 0);
-  free(c);
 }

@@ -101,7 +101,7 @@ TEST(test_chunks_wait_for_what_they_need) {
   begin(&alone, false);
   work_graph_run(NULL, &alone.graph);
   for (int32_t threads = 1; threads <= THREADS_MAX; threads++) {
-    stage_queue *q = start(threads);
+    SCOPED_MEMORY stage_queue *q = start(threads);
     for (int round = 0; round < 20; round++) {
       begin(&t, round % 2);
       work_graph_run(q, &t.graph);
@@ -112,14 +112,13 @@ TEST(test_chunks_wait_for_what_they_need) {
       assert_memory_equal(t.value, alone.value, sizeof t.value);
     }
     queue_stop(q);
-    free(q);
   }
 }
 
 TEST(test_end_is_asked_for) {
   static tally t;
   for (int32_t threads = 1; threads <= 4; threads++) {
-    stage_queue *q = start(threads);
+    SCOPED_MEMORY stage_queue *q = start(threads);
     for (int end = 1; end < 40; end += 3) {
       begin(&t, false);
       t.polls_until_end = end;
@@ -136,7 +135,6 @@ TEST(test_end_is_asked_for) {
         for (int32_t c = 0; c < CHUNKS; c++) assert_true(atomic_load(&t.runs[i][c]) <= 1);
     }
     queue_stop(q);
-    free(q);
   }
 }
 
@@ -179,9 +177,8 @@ TEST(test_idle_threads_sleep) {
   job.ready = is_open;
   job.owner = &open;
   work_graph graph = {.jobs = jobs, .count = 1, .poll = poll_slowly, .owner = &open};
-  stage_queue *q = start(3);
+  SCOPED_MEMORY stage_queue *q = start(3);
   work_graph_run(q, &graph);
   assert_true(graph_job_is_done(&job));
   queue_stop(q);
-  free(q);
 }

@@ -255,7 +255,7 @@ TEST(test_given_as_they_end) {
 TEST(test_ring_is_longer) {
   enum { IMAGES = 12 };
   hs_options options;
-  hs_context *c = NULL;
+  scoped_context *c = NULL;
   hs_image picture;
   hs_features expected = {0}, list = {0};
   assert_int_equal(hs_options_init(&options, HS_PROFILE_LOWE), HS_OK);
@@ -287,7 +287,6 @@ TEST(test_ring_is_longer) {
   hs_features_free(&expected);
   hs_image_free(&picture);
   in_flight_end(c);
-  hs_destroy(c);
 }
 
 /* Alternating between any order and submission order: the viewed list stays valid until the next call. */

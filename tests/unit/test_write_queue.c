@@ -46,11 +46,10 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  fixture *f = *state;
+  SCOPED_MEMORY fixture *f = *state;
   write_queue_free(f->queue);
   free(f->file);
   free(f->expected);
-  free(f);
   return 0;
 }
 
