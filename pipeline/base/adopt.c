@@ -26,19 +26,18 @@ hs_status options_adopt(void *mine, const void *callers, options_kind kind, char
   size_t size;
   reason[0] = '\0';
   memcpy(&size, callers, sizeof size);
-  if (!size_is_possible(size, kind)) {
-    hs_message_set(reason, ADOPT_REASON_BYTES, "%s.struct_size is %zu: call %s_init first", kind.name, size, kind.name);
-    return HS_ERR_OPTION;
-  }
+  if (!size_is_possible(size, kind))
+    return hs_message_fail(HS_ERR_OPTION, reason, ADOPT_REASON_BYTES, "%s.struct_size is %zu: call %s_init first",
+                           kind.name, size, kind.name);
   const size_t known = size < kind.bytes ? size : kind.bytes;
   memcpy(mine, callers, known);
   memcpy(mine, &kind.bytes, sizeof kind.bytes);
   for (size_t i = known; i < size; i++) {
     if (bytes[i] == 0) continue;
-    hs_message_set(reason, ADOPT_REASON_BYTES,
-                   "%s sets a field at offset %zu, which hartsift %s does not know: leave it 0 or use a later library",
-                   kind.name, i, hs_version_string());
-    return HS_ERR_OPTION;
+    return hs_message_fail(
+        HS_ERR_OPTION, reason, ADOPT_REASON_BYTES,
+        "%s sets a field at offset %zu, which hartsift %s does not know: leave it 0 or use a later library", kind.name,
+        i, hs_version_string());
   }
   return HS_OK;
 }

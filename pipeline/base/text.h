@@ -18,6 +18,8 @@
 /* Writes the formatted text, cut to `bytes` including the terminating zero, never inside a UTF-8
    character; control characters become '?'. message null or bytes 0: nothing happens. */
 void hs_message_set(char *message, size_t bytes, const char *format, ...) HS_MESSAGE_FORMAT(3, 4);
+/* The same, as an expression of this status. */
+#define hs_message_fail(STATUS, ...) (hs_message_set(__VA_ARGS__), (STATUS))
 
 /* Writes "name: " and the formatted text, cut and cleaned as above. */
 void hs_message_set_about(char *message, size_t bytes, const char *name, const char *format, va_list arguments);

@@ -247,13 +247,11 @@ static hs_status check_options(const hs_batch_options *o, char *message, size_t 
   };
   for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
     if (ranges[i].value >= ranges[i].least && ranges[i].value <= ranges[i].most) continue;
-    hs_message_set(message, message_bytes, "options.%s is %d, expected %d..%d", ranges[i].name, (int)ranges[i].value,
-                   (int)ranges[i].least, (int)ranges[i].most);
-    return HS_ERR_OPTION;
+    return hs_message_fail(HS_ERR_OPTION, message, message_bytes, "options.%s is %d, expected %d..%d", ranges[i].name,
+                           (int)ranges[i].value, (int)ranges[i].least, (int)ranges[i].most);
   }
   if (!o->allocator || (o->allocator->alloc && o->allocator->release)) return HS_OK;
-  hs_message_set(message, message_bytes, "options.allocator lacks alloc or release");
-  return HS_ERR_OPTION;
+  return hs_message_fail(HS_ERR_OPTION, message, message_bytes, "options.allocator lacks alloc or release");
 }
 
 hs_status hs_batch_options_init_sized(hs_batch_options *options, size_t struct_size) {

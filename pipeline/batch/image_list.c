@@ -329,20 +329,17 @@ hs_status hs_read_image_list(const void *text, size_t size, const char *source, 
   hs_message_set(message, message_bytes, "%s", "");
   if ((size > 0 && !text) || !source || !search || !search->take || !RESERVED_IS_CLEAR(search->reserved))
     return HS_ERR_ARGUMENT;
-  if (utf16_is_marked(at, size)) {
-    hs_message_set(message, message_bytes, "%s: is in UTF-16: expected a list in UTF-8, with one image a line", source);
-    return HS_ERR_ARGUMENT;
-  }
+  if (utf16_is_marked(at, size))
+    return hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes,
+                           "%s: is in UTF-16: expected a list in UTF-8, with one image a line", source);
   const size_t mark = utf8_mark_length(at, size);
   const char *end = at + size;
   for (at += mark; at < end;) {
     const char *stop = memchr(at, zero_ended ? '\0' : '\n', (size_t)(end - at));
     const size_t length = (size_t)((stop ? stop : end) - at);
-    if (!zero_ended && memchr(at, '\0', length)) {
-      hs_message_set(message, message_bytes, "%s: is no text: expected a folder, or a list with one image a line",
-                     source);
-      return HS_ERR_ARGUMENT;
-    }
+    if (!zero_ended && memchr(at, '\0', length))
+      return hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes,
+                             "%s: is no text: expected a folder, or a list with one image a line", source);
     char *name = copy_line(at, length, !zero_ended);
     const bool done = name && (name[0] == '\0' || search->take(search->user, name) != 0);
     free(name);

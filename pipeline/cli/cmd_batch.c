@@ -21,10 +21,7 @@ enum {
 
 /* ---- preparing */
 
-static cli_exit usage(const char *message) {
-  cli_error(COMMAND_BATCH, "%s", message);
-  return CLI_USAGE;
-}
+static cli_exit usage(const char *message) { return cli_fail(CLI_USAGE, COMMAND_BATCH, "%s", message); }
 
 /* Chooses the format from --format and the output's name. False, with a message, if the output is of another kind, or a
    folder with the name of a feature file. */
@@ -81,17 +78,14 @@ static const char *listed_name(const void *list, size_t index) {
 static cli_exit load_mask(batch_job *job) {
   const option_value *mask = &job->set->values[OPTION_MASK];
   char message[CLI_MESSAGE_BYTES] = "";
-  if (mask->is_set && cli_load_mask(&job->input, mask->text, &job->mask, message, sizeof message) != HS_OK) {
-    cli_error(COMMAND_BATCH, "--mask: %s", message);
-    return CLI_FAILED;
-  }
+  if (mask->is_set && cli_load_mask(&job->input, mask->text, &job->mask, message, sizeof message) != HS_OK)
+    return cli_fail(CLI_FAILED, COMMAND_BATCH, "--mask: %s", message);
   if (image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message) &&
       image_masks_count(&job->masks, job->list.count, listed_name, &job->list, message, sizeof message)) {
     if (message[0] != '\0' && !job->set->values[OPTION_QUIET].is_set) cli_note("%s", message);
     return CLI_DONE;
   }
-  cli_error(COMMAND_BATCH, "%s", message);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s", message);
 }
 
 static uint64_t digest_of_mask(const hs_image *mask) {
@@ -109,10 +103,9 @@ static uint64_t digest_of_mask(const hs_image *mask) {
 static cli_exit prepare_outputs(batch_job *job) {
   const option_value *values = job->set->values;
   const hs_format format = job->format;
-  if (job->options.descriptor == HS_DESCRIPTOR_NONE && !format_by_id(format)->without_descriptors) {
-    cli_error(COMMAND_BATCH, "--format %s has no place for features without descriptors", format_by_id(format)->name);
-    return CLI_USAGE;
-  }
+  if (job->options.descriptor == HS_DESCRIPTOR_NONE && !format_by_id(format)->without_descriptors)
+    return cli_fail(CLI_USAGE, COMMAND_BATCH, "--format %s has no place for features without descriptors",
+                    format_by_id(format)->name);
   cli_exit result = batch_store_open(&job->store, values[OPTION_OUTPUT].text, format, job->options.layout);
   if (result != CLI_DONE) return result;
   const batch_inputs inputs = {job->input.load.ignore_exif != 0, digest_of_mask(&job->mask)};

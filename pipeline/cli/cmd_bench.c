@@ -160,27 +160,20 @@ static cli_exit run_peers(const option_set *set) {
                                       OPTION_FIRST_OCTAVE, OPTION_DESCRIPTOR, OPTION_VARIANT};
   char path[PATH_MAX];
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (set->values[refused[i]].is_set) {
-      cli_error(COMMAND_BENCH, "--%s does not go with --against, which sets both programs alike",
-                option_get(refused[i])->name);
-      return CLI_USAGE;
-    }
+    if (set->values[refused[i]].is_set)
+      return cli_fail(CLI_USAGE, COMMAND_BENCH, "--%s does not go with --against, which sets both programs alike",
+                      option_get(refused[i])->name);
   }
-  if (!find_peers_program(path, sizeof path)) {
-    cli_error(COMMAND_BENCH,
-              "--against needs " BENCH_PEERS_PROGRAM
-              " next to this command: install OpenCV or VLFeat for developers (libopencv-dev, libvlfeat-dev), "
-              "then, in hartsift's sources, `cmake --preset default && cmake --build --preset default`, and run "
-              "build/default/hartsift");
-    return CLI_FAILED;
-  }
+  if (!find_peers_program(path, sizeof path))
+    return cli_fail(CLI_FAILED, COMMAND_BENCH,
+                    "--against needs " BENCH_PEERS_PROGRAM
+                    " next to this command: install OpenCV or VLFeat for developers (libopencv-dev, libvlfeat-dev), "
+                    "then, in hartsift's sources, `cmake --preset default && cmake --build --preset default`, and run "
+                    "build/default/hartsift");
   char **arguments = calloc((size_t)set->operand_count + 2 * PASSED + 4, sizeof *arguments);
   char flags[PASSED][32];
   size_t count = 0;
-  if (!arguments) {
-    cli_error(COMMAND_BENCH, "%s", hs_status_string(HS_ERR_MEMORY));
-    return CLI_FAILED;
-  }
+  if (!arguments) return cli_fail(CLI_FAILED, COMMAND_BENCH, "%s", hs_status_string(HS_ERR_MEMORY));
   arguments[count++] = path;
   for (size_t i = 0; i < PASSED; i++) {
     if (set->values[passed[i]].is_set) {

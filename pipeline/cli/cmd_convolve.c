@@ -122,12 +122,9 @@ static cli_exit parse_text(convolve_job *job, const signal_source *source, signa
   const hs_status status = make_signal(job->context, count, 1, HS_ELEMENT_F64, signal);
   if (status != HS_OK) return fail_status(job, source->path, status);
   double *values = signal->memory.data;
-  while (next_number(&cursor)) {
-    if (cursor_double(&cursor, true, "the number", &values[filled++]) != HS_OK) {
-      cli_error(job->set->command, "%s", job->message);
-      return CLI_FAILED;
-    }
-  }
+  while (next_number(&cursor))
+    if (cursor_double(&cursor, true, "the number", &values[filled++]) != HS_OK)
+      return cli_fail(CLI_FAILED, job->set->command, "%s", job->message);
   return CLI_DONE;
 }
 
@@ -185,16 +182,15 @@ static cli_exit load_signal(convolve_job *job, const char *path, signal_data *si
 /* ---- taps */
 
 static cli_exit wrong_taps(const convolve_job *job, const char *expected) {
-  cli_error(job->set->command, "--taps '%s': expected %s", job->set->values[OPTION_TAPS].text, expected);
-  return CLI_USAGE;
+  return cli_fail(CLI_USAGE, job->set->command, "--taps '%s': expected %s", job->set->values[OPTION_TAPS].text,
+                  expected);
 }
 
 static cli_exit alloc_taps(convolve_job *job, size_t count) {
   job->tap_count = count;
   job->taps = calloc(count, sizeof *job->taps);
   if (job->taps) return CLI_DONE;
-  cli_error(job->set->command, "out of memory");
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, job->set->command, "out of memory");
 }
 
 /* mean:N */
@@ -258,10 +254,9 @@ static cli_exit load_taps(convolve_job *job, const char *path) {
 
 static cli_exit make_taps(convolve_job *job) {
   const option_value *taps = &job->set->values[OPTION_TAPS];
-  if (!taps->is_set) {
-    cli_error(job->set->command, "--taps is missing: expected mean:N, gauss:SIGMA, @FILE or T1,T2,...");
-    return CLI_USAGE;
-  }
+  if (!taps->is_set)
+    return cli_fail(CLI_USAGE, job->set->command,
+                    "--taps is missing: expected mean:N, gauss:SIGMA, @FILE or T1,T2,...");
   if (strncmp(taps->text, "mean:", 5) == 0) return make_mean(job, taps->text + 5);
   if (strncmp(taps->text, "gauss:", 6) == 0) return make_gauss(job, taps->text + 6);
   return taps->text[0] == '@' ? load_taps(job, taps->text + 1) : make_list(job, taps->text);
@@ -330,8 +325,7 @@ static cli_exit write_signal(convolve_job *job) {
   FILE *stream = atomic_file_open(&file, path);
   if (stream) put_signal(stream, &job->out, path, json);
   if (stream && atomic_file_commit(&file) == HS_OK) return CLI_DONE;
-  cli_error(set->command, "%s", file.message);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, set->command, "%s", file.message);
 }
 
 /* ---- the command */
@@ -354,10 +348,8 @@ cli_exit cmd_convolve(const option_set *set) {
   convolve_job job = {.set = set};
   const option_value *output = &set->values[OPTION_OUTPUT];
   cli_exit done = CLI_DONE;
-  if (output->is_set && cli_is_same_file(set->operands[0], output->text)) {
-    cli_error(set->command, "%s: the output would overwrite the input", output->text);
-    return CLI_FAILED;
-  }
+  if (output->is_set && cli_is_same_file(set->operands[0], output->text))
+    return cli_fail(CLI_FAILED, set->command, "%s: the output would overwrite the input", output->text);
   done = cli_make_array_context(set, &job.context);
   if (done == CLI_DONE) done = make_taps(&job);
   if (done == CLI_DONE) done = load_signal(&job, set->operands[0], &job.in);

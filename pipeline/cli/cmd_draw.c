@@ -18,24 +18,19 @@ enum { DRAW_MIN_OCTAVE = -1 };
 enum { OPERANDS_KEYPOINTS = 2, OPERANDS_MATCHES = 3, OPERANDS_MATCHES_FEATURES = 5 };
 
 static cli_exit check_usage(const option_set *set) {
-  if (!set->values[OPTION_OUTPUT].is_set) {
-    cli_error(COMMAND_DRAW, "--output is missing: expected -o with a name ending in .png, .jpg, .jpeg, .ppm or .pnm");
-    return CLI_USAGE;
-  }
+  if (!set->values[OPTION_OUTPUT].is_set)
+    return cli_fail(CLI_USAGE, COMMAND_DRAW,
+                    "--output is missing: expected -o with a name ending in .png, .jpg, .jpeg, .ppm or .pnm");
   const char *output = set->values[OPTION_OUTPUT].text;
-  if (!draw_can_write(output)) {
-    cli_error(COMMAND_DRAW, "--output '%s': expected a name ending in .png, .jpg, .jpeg, .ppm or .pnm", output);
-    return CLI_USAGE;
-  }
-  if (set->operand_count > OPERANDS_MATCHES && set->operand_count != OPERANDS_MATCHES_FEATURES) {
-    cli_error(COMMAND_DRAW, "expected the features of both images after MATCHES, or of none");
-    return CLI_USAGE;
-  }
+  if (!draw_can_write(output))
+    return cli_fail(CLI_USAGE, COMMAND_DRAW, "--output '%s': expected a name ending in .png, .jpg, .jpeg, .ppm or .pnm",
+                    output);
+  if (set->operand_count > OPERANDS_MATCHES && set->operand_count != OPERANDS_MATCHES_FEATURES)
+    return cli_fail(CLI_USAGE, COMMAND_DRAW, "expected the features of both images after MATCHES, or of none");
   if (set->operand_count > OPERANDS_KEYPOINTS &&
-      (set->values[OPTION_MASK].is_set || set->values[OPTION_CIRCLE_SCALE].is_set)) {
-    cli_error(COMMAND_DRAW, "--mask and --circle-scale are for one image: they have no effect with matches");
-    return CLI_USAGE;
-  }
+      (set->values[OPTION_MASK].is_set || set->values[OPTION_CIRCLE_SCALE].is_set))
+    return cli_fail(CLI_USAGE, COMMAND_DRAW,
+                    "--mask and --circle-scale are for one image: they have no effect with matches");
   return CLI_DONE;
 }
 

@@ -397,8 +397,7 @@ static cli_exit open_database(extract_job *job) {
   if (!job->plan.to_database || database_open(job->set, job->plan.targets[0].path, job->options.layout, &job->database,
                                               message, sizeof message) == HS_OK)
     return CLI_DONE;
-  cli_error(COMMAND_EXTRACT, "%s", message);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_EXTRACT, "%s", message);
 }
 
 /* True if a failure (a full disk) has removed the added images, so that no more can be added. */

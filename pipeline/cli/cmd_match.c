@@ -35,10 +35,7 @@ typedef struct match_job {
 
 static bool has_option(const match_job *job, option_id id) { return job->set->values[id].is_set; }
 
-static cli_exit usage(const char *message) {
-  cli_error(COMMAND_MATCH, "%s", message);
-  return CLI_USAGE;
-}
+static cli_exit usage(const char *message) { return cli_fail(CLI_USAGE, COMMAND_MATCH, "%s", message); }
 
 /* Parses "FX,FY,CX,CY" for both cameras, or eight numbers for two cameras. */
 static bool parse_cameras(const char *text, hs_camera *a, hs_camera *b) {
@@ -73,12 +70,10 @@ static cli_exit prepare_verification(match_job *job) {
   if ((model == HS_ESSENTIAL) != values[OPTION_CAMERA].is_set)
     return usage(model == HS_ESSENTIAL ? "--verify essential needs the cameras: expected --camera FX,FY,CX,CY"
                                        : "--camera is for --verify essential");
-  if (model == HS_ESSENTIAL &&
-      !parse_cameras(values[OPTION_CAMERA].text, &job->verify.camera_a, &job->verify.camera_b)) {
-    cli_error(COMMAND_MATCH, "--camera '%s': expected FX,FY,CX,CY, once or twice, with FX and FY above 0",
-              values[OPTION_CAMERA].text);
-    return CLI_USAGE;
-  }
+  if (model == HS_ESSENTIAL && !parse_cameras(values[OPTION_CAMERA].text, &job->verify.camera_a, &job->verify.camera_b))
+    return cli_fail(CLI_USAGE, COMMAND_MATCH,
+                    "--camera '%s': expected FX,FY,CX,CY, once or twice, with FX and FY above 0",
+                    values[OPTION_CAMERA].text);
   return CLI_DONE;
 }
 
@@ -102,9 +97,8 @@ static cli_exit check_neighbours(const match_job *job) {
     return usage("--nearest and --radius: expected one of them");
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
     if (!has_option(job, tests[i])) continue;
-    cli_error(COMMAND_MATCH, "--%s is for matches, and --%s gives neighbours: expected one of them",
-              option_get(tests[i])->name, option_get(wanted)->name);
-    return CLI_USAGE;
+    return cli_fail(CLI_USAGE, COMMAND_MATCH, "--%s is for matches, and --%s gives neighbours: expected one of them",
+                    option_get(tests[i])->name, option_get(wanted)->name);
   }
   return CLI_DONE;
 }
@@ -113,18 +107,16 @@ static cli_exit check_neighbours(const match_job *job) {
 static cli_exit check_drawing(const match_job *job) {
   if (!has_option(job, OPTION_DRAW)) return CLI_DONE;
   const char *path = job->set->values[OPTION_DRAW].text;
-  if (!draw_can_write(path) || strcmp(path, "-") == 0) {
-    cli_error(COMMAND_MATCH, "--draw '%s': expected a name ending in .png, .jpg, .jpeg, .ppm or .pnm", path);
-    return CLI_USAGE;
-  }
+  if (!draw_can_write(path) || strcmp(path, "-") == 0)
+    return cli_fail(CLI_USAGE, COMMAND_MATCH, "--draw '%s': expected a name ending in .png, .jpg, .jpeg, .ppm or .pnm",
+                    path);
   for (int i = 0; i < 2; i++) {
     const char *operand = job->set->operands[i];
     if (operand[0] == '@' || !format_read_by_ending(operand)) continue;
-    cli_error(COMMAND_MATCH,
-              "--draw: %s is a file of features: expected images; 'hartsift draw IMAGE1 IMAGE2 MATCHES "
-              "FEATURES1 FEATURES2' takes both",
-              operand);
-    return CLI_USAGE;
+    return cli_fail(CLI_USAGE, COMMAND_MATCH,
+                    "--draw: %s is a file of features: expected images; 'hartsift draw IMAGE1 IMAGE2 MATCHES "
+                    "FEATURES1 FEATURES2' takes both",
+                    operand);
   }
   return CLI_DONE;
 }
@@ -144,11 +136,9 @@ static cli_exit prepare(match_job *job) {
   if (strcmp(job->set->operands[0], "-") == 0 && strcmp(job->set->operands[1], "-") == 0)
     return usage("'-' is given twice: standard input holds one image");
   job->output = has_option(job, OPTION_OUTPUT) ? values[OPTION_OUTPUT].text : "-";
-  if (!match_format_fits(job->output)) {
-    cli_error(COMMAND_MATCH, "--output '%s': this ending is of files of features: expected .csv, .json or .txt",
-              job->output);
-    return CLI_USAGE;
-  }
+  if (!match_format_fits(job->output))
+    return cli_fail(CLI_USAGE, COMMAND_MATCH,
+                    "--output '%s': this ending is of files of features: expected .csv, .json or .txt", job->output);
   job->format = match_format_by_ending(job->output);
   if (has_option(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
   if (has_option(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
@@ -166,21 +156,18 @@ static cli_exit prepare(match_job *job) {
 static cli_exit check_database_options(const option_set *set) {
   static const option_id allowed[] = {OPTION_DEVICE, OPTION_THREADS, OPTION_VARIANT, OPTION_MAX_MEMORY,
                                       OPTION_JSON,   OPTION_QUIET,   OPTION_REPLACE};
-  if (set->operand_count > 0) {
-    cli_error(COMMAND_MATCH, "'%s' is one operand too many: expected none with --database", set->operands[0]);
-    return CLI_USAGE;
-  }
+  if (set->operand_count > 0)
+    return cli_fail(CLI_USAGE, COMMAND_MATCH, "'%s' is one operand too many: expected none with --database",
+                    set->operands[0]);
   for (int id = 0; id < OPTION_COUNT; id++) {
     bool fits = option_belongs_to((option_id)id, COMMAND_EXTRACT) == false;
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) fits = fits || allowed[i] == (option_id)id;
     fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA && id != OPTION_DRAW;
     fits = fits && id != OPTION_NEAREST && id != OPTION_RADIUS;
-    if (set->values[id].is_set && !fits) {
-      cli_error(COMMAND_MATCH,
-                "--%s has no effect with --database, which has features and cameras and gets the matches",
-                option_get((option_id)id)->name);
-      return CLI_USAGE;
-    }
+    if (set->values[id].is_set && !fits)
+      return cli_fail(CLI_USAGE, COMMAND_MATCH,
+                      "--%s has no effect with --database, which has features and cameras and gets the matches",
+                      option_get((option_id)id)->name);
   }
   return CLI_DONE;
 }
@@ -387,8 +374,7 @@ static cli_exit compute(match_job *job) {
   job->milliseconds = cli_milliseconds() - start;
   if (status != HS_OK) {
     cli_explain(job->context, status, job->message, sizeof job->message);
-    cli_error(COMMAND_MATCH, "%s", job->message);
-    return CLI_FAILED;
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", job->message);
   }
   job->table.name_a = job->set->operands[0];
   job->table.name_b = job->set->operands[1];
@@ -413,10 +399,8 @@ static cli_exit name_images(match_job *job) {
   const option_value *folder = &job->set->values[OPTION_IMAGE_PATH];
   if (job->format != MATCH_FORMAT_COLMAP) return CLI_DONE;
   if (!database_pair_names(job->set->operands, folder->is_set ? folder->text : NULL, job->colmap_names, job->message,
-                           sizeof job->message)) {
-    cli_error(COMMAND_MATCH, "%s", job->message);
-    return CLI_FAILED;
-  }
+                           sizeof job->message))
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", job->message);
   for (int i = 0; i < 2; i++) job->table.colmap_names[i] = job->colmap_names[i];
   return CLI_DONE;
 }

@@ -18,10 +18,7 @@ typedef struct merge_job {
   batch_manifest manifest;
 } merge_job;
 
-static cli_exit no_memory(void) {
-  cli_error(COMMAND_MERGE, "out of memory for the list of images");
-  return CLI_FAILED;
-}
+static cli_exit no_memory(void) { return cli_fail(CLI_FAILED, COMMAND_MERGE, "out of memory for the list of images"); }
 
 /* ---- duplicates */
 
@@ -41,10 +38,9 @@ static cli_exit refuse_duplicates(const merge_job *job, const named_output *outp
   for (size_t i = 1; i < count; i++) {
     if (strcmp(outputs[i].output, outputs[i - 1].output) != 0) continue;
     const merge_image *first = &images[outputs[i - 1].image], *second = &images[outputs[i].image];
-    cli_error(COMMAND_MERGE, "%s of %s and %s of %s would both be %s: expected each image once", first->name,
-              job->inputs.shards[first->shard].manifest, second->name, job->inputs.shards[second->shard].manifest,
-              outputs[i].output);
-    return CLI_FAILED;
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s of %s and %s of %s would both be %s: expected each image once",
+                    first->name, job->inputs.shards[first->shard].manifest, second->name,
+                    job->inputs.shards[second->shard].manifest, outputs[i].output);
   }
   return CLI_DONE;
 }
@@ -141,10 +137,8 @@ static cli_exit put_all(merge_job *job) {
   for (size_t i = 0; i < job->inputs.count; i++) {
     merge_image *image = &job->inputs.images[i];
     if (image->record.state == BATCH_FAILED) continue;
-    if (!merge_put(&job->output, &job->inputs, image, message, sizeof message)) {
-      cli_error(COMMAND_MERGE, "%s", message);
-      return CLI_FAILED;
-    }
+    if (!merge_put(&job->output, &job->inputs, image, message, sizeof message))
+      return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", message);
   }
   const cli_exit result = merge_copy_matches(&job->output, &job->inputs, &job->matches);
   return result == CLI_DONE ? merge_commit(&job->output) : result;
@@ -154,10 +148,8 @@ static cli_exit run_merge(merge_job *job) {
   const option_value *values = job->set->values;
   size_t failed = 0;
   if (!values[OPTION_OUTPUT].is_set || strcmp(values[OPTION_OUTPUT].text, "-") == 0 ||
-      values[OPTION_OUTPUT].text[0] == '\0') {
-    cli_error(COMMAND_MERGE, "--output is missing: expected a directory or a database");
-    return CLI_USAGE;
-  }
+      values[OPTION_OUTPUT].text[0] == '\0')
+    return cli_fail(CLI_USAGE, COMMAND_MERGE, "--output is missing: expected a directory or a database");
   cli_exit result =
       merge_read_inputs(&job->inputs, job->set->operands, job->set->operand_count, values[OPTION_OUTPUT].text);
   result = result == CLI_DONE ? merge_plan_output(&job->output, job->set, &job->inputs) : result;

@@ -280,16 +280,12 @@ static cli_exit check_equalized(gray_array_job *job) {
   const char *path = set->values[OPTION_EQUALIZED_FILE].text;
   const bool to_stdout = strcmp(path, "-") == 0;
   const option_value *output = &set->values[OPTION_OUTPUT];
-  if (to_stdout && (!output->is_set || strcmp(output->text, "-") == 0)) {
-    cli_error(COMMAND_HIST,
-              "--equalize '-': the image and the histogram cannot share standard output: expected -o FILE");
-    return CLI_USAGE;
-  }
+  if (to_stdout && (!output->is_set || strcmp(output->text, "-") == 0))
+    return cli_fail(CLI_USAGE, COMMAND_HIST,
+                    "--equalize '-': the image and the histogram cannot share standard output: expected -o FILE");
   if (to_stdout && cli_refuses_terminal(COMMAND_HIST, "--equalize '-'")) return CLI_USAGE;
-  if (output->is_set && (strcmp(output->text, path) == 0 || cli_is_same_file(output->text, path))) {
-    cli_error(COMMAND_HIST, "--equalize and --output name one file");
-    return CLI_USAGE;
-  }
+  if (output->is_set && (strcmp(output->text, path) == 0 || cli_is_same_file(output->text, path)))
+    return cli_fail(CLI_USAGE, COMMAND_HIST, "--equalize and --output name one file");
   return CLI_DONE;
 }
 

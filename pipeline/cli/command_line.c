@@ -39,9 +39,8 @@ static cli_exit fail_unknown_command(const char *name) {
   }
   char suggestion[OPTION_EXPECTED_BYTES];
   suggest_command(name, suggestion, sizeof suggestion);
-  cli_error(COMMAND_TOP, "unknown command '%s'%s 'hartsift help' lists all", name,
-            suggestion[0] != '\0' ? suggestion : ":");
-  return CLI_USAGE;
+  return cli_fail(CLI_USAGE, COMMAND_TOP, "unknown command '%s'%s 'hartsift help' lists all", name,
+                  suggestion[0] != '\0' ? suggestion : ":");
 }
 
 static bool is_word(const char *name) { return strcmp(name, "help") == 0 || strcmp(name, "version") == 0; }
@@ -90,10 +89,8 @@ static cli_exit run_top(const option_set *set, bool *handled) {
 static cli_exit run_command(command_id command, int argc, char **argv) {
   char message[OPTION_MESSAGE_BYTES] = "";
   option_set set;
-  if (!option_parse(&set, command, argc, argv, message, sizeof message)) {
-    cli_error(command, "%s", message);
-    return CLI_USAGE;
-  }
+  if (!option_parse(&set, command, argc, argv, message, sizeof message))
+    return cli_fail(CLI_USAGE, command, "%s", message);
   if (set.values[OPTION_HELP].is_set) {
     option_write_help(stdout, command);
     return CLI_DONE;
@@ -109,10 +106,8 @@ static cli_exit run(int argc, char **argv, command_id *command) {
   char message[OPTION_MESSAGE_BYTES] = "";
   option_set set;
   bool handled = true;
-  if (!option_parse(&set, COMMAND_TOP, argc, argv, message, sizeof message)) {
-    cli_error(COMMAND_TOP, "%s", message);
-    return CLI_USAGE;
-  }
+  if (!option_parse(&set, COMMAND_TOP, argc, argv, message, sizeof message))
+    return cli_fail(CLI_USAGE, COMMAND_TOP, "%s", message);
   const cli_exit result = run_top(&set, &handled);
   if (handled) return result;
   *command = command_find(set.operands[0]);

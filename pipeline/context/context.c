@@ -23,9 +23,8 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
   va_end(list);
   const char *slash = strrchr(file, '/');
   hs_message_set(context->error, sizeof context->error, "%s", text);
-  hs_message_set(context->error_location, sizeof context->error_location, "%s at %s:%d", hs_status_name(status),
-                 slash ? slash + 1 : file, line);
-  return status;
+  return hs_message_fail(status, context->error_location, sizeof context->error_location, "%s at %s:%d",
+                         hs_status_name(status), slash ? slash + 1 : file, line);
 }
 
 void context_clear_error(hs_context *context) {
@@ -70,14 +69,12 @@ int32_t context_threads(const hs_context *c) { return options_threads(&c->option
 hs_status context_start_queue_explained(hs_context *c, char *message, size_t bytes) {
   const int32_t threads = options_threads(&c->options);
   stage_queue *queue = hs_memory_alloc(c->options.allocator, queue_bytes(threads));
-  if (!queue) {
-    hs_message_set(message, bytes, "out of memory: %zu bytes for %d threads", queue_bytes(threads), threads);
-    return HS_ERR_MEMORY;
-  }
+  if (!queue)
+    return hs_message_fail(HS_ERR_MEMORY, message, bytes, "out of memory: %zu bytes for %d threads",
+                           queue_bytes(threads), threads);
   if (!queue_start(queue, threads)) {
     hs_memory_release(c->options.allocator, queue);
-    hs_message_set(message, bytes, "cannot start %d threads", threads);
-    return HS_ERR_THREAD;
+    return hs_message_fail(HS_ERR_THREAD, message, bytes, "cannot start %d threads", threads);
   }
   c->queue = queue;
   return HS_OK;

@@ -111,11 +111,9 @@ hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs
   hs_status st = options_adopt(&known, callers, kind, reason);
   hs_message_set(message, message_bytes, "%s", reason);
   if (st != HS_OK) return st;
-  if ((unsigned)known.profile > HS_PROFILE_COLMAP) {
-    hs_message_set(message, message_bytes, "options.profile is %d, expected 0..%d", (int)known.profile,
-                   HS_PROFILE_COLMAP);
-    return HS_ERR_OPTION;
-  }
+  if ((unsigned)known.profile > HS_PROFILE_COLMAP)
+    return hs_message_fail(HS_ERR_OPTION, message, message_bytes, "options.profile is %d, expected 0..%d",
+                           (int)known.profile, HS_PROFILE_COLMAP);
   const hs_options defaults = defaults_of(known.profile);
   *mine = defaults;
   st = options_adopt(mine, callers, kind, reason);
@@ -124,8 +122,7 @@ hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs
   *expert = rules_of_profiles[mine->profile];
   st = options_adopt(expert, mine->expert, expert_kind, reason);
   mine->expert = expert;
-  hs_message_set(message, message_bytes, "%s", reason);
-  return st;
+  return hs_message_fail(st, message, message_bytes, "%s", reason);
 }
 
 /* ------------------------------------------------------------------ ranges */
@@ -169,16 +166,15 @@ static void limits_of(const hs_options *o, const hs_option_info *info, double *l
 static hs_status check_integer(const hs_option_info *info, int32_t value, double low, double high, char *message,
                                size_t message_bytes) {
   if (value >= low && value <= high) return HS_OK;
-  hs_message_set(message, message_bytes, "%s.%s is %d, expected %.0f..%.0f", info->of_expert ? "expert" : "options",
-                 info->name, (int)value, low, high);
-  return HS_ERR_OPTION;
+  return hs_message_fail(HS_ERR_OPTION, message, message_bytes, "%s.%s is %d, expected %.0f..%.0f",
+                         info->of_expert ? "expert" : "options", info->name, (int)value, low, high);
 }
 
 static hs_status check_number(const hs_option_info *info, double value, double low, double high, char *message,
                               size_t message_bytes) {
   if (value >= low && value <= high) return HS_OK; /* false for NaN */
-  hs_message_set(message, message_bytes, "options.%s is %g, expected %g..%g", info->name, value, low, high);
-  return HS_ERR_OPTION;
+  return hs_message_fail(HS_ERR_OPTION, message, message_bytes, "options.%s is %g, expected %g..%g", info->name, value,
+                         low, high);
 }
 
 static hs_status check_range(const hs_options *o, const hs_option_info *info, char *message, size_t message_bytes) {
@@ -203,15 +199,11 @@ hs_status options_validate(const hs_options *o, char *message, size_t message_by
     const hs_status st = check_range(o, &option_infos[i], message, message_bytes);
     if (st != HS_OK) return st;
   }
-  if (o->grid_columns > 0 && o->max_features == 0) {
-    hs_message_set(message, message_bytes,
-                   "options.max_features is 0, expected how many features the grid is to spread");
-    return HS_ERR_OPTION;
-  }
-  if (o->allocator && (!o->allocator->alloc || !o->allocator->release)) {
-    hs_message_set(message, message_bytes, "options.allocator lacks alloc or release");
-    return HS_ERR_OPTION;
-  }
+  if (o->grid_columns > 0 && o->max_features == 0)
+    return hs_message_fail(HS_ERR_OPTION, message, message_bytes,
+                           "options.max_features is 0, expected how many features the grid is to spread");
+  if (o->allocator && (!o->allocator->alloc || !o->allocator->release))
+    return hs_message_fail(HS_ERR_OPTION, message, message_bytes, "options.allocator lacks alloc or release");
   return HS_OK;
 }
 

@@ -113,8 +113,7 @@ static hs_status complete_options(const hs_file_options *options, hs_file_option
   *complete = (hs_file_options){.struct_size = sizeof *complete};
   const hs_status status = !options ? HS_OK : options_adopt(complete, options, kind, reason);
   if (complete->max_features == 0) complete->max_features = FEATURES_MAX_DEFAULT;
-  hs_message_set(complete->message, complete->message_bytes, "%s", reason);
-  return status;
+  return hs_message_fail(status, complete->message, complete->message_bytes, "%s", reason);
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -221,10 +220,9 @@ hs_status features_save(const char *path, const hs_features *features, const hs_
   hs_file_options complete;
   hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
-  if (!path || path[0] == '\0' || !features) {
-    hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
-    return HS_ERR_ARGUMENT;
-  }
+  if (!path || path[0] == '\0' || !features)
+    return hs_message_fail(HS_ERR_ARGUMENT, complete.message, complete.message_bytes,
+                           "path or features is null or empty");
   if (complete.only_files && strcmp(path, "-") == 0) path = "./-"; /* for writers "-" would mean standard output */
   feature_target target = {.path = path,
                            .written = written,
@@ -309,10 +307,9 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
   hs_file_options complete;
   hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
-  if (!path || path[0] == '\0' || !features) {
-    hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
-    return HS_ERR_ARGUMENT;
-  }
+  if (!path || path[0] == '\0' || !features)
+    return hs_message_fail(HS_ERR_ARGUMENT, complete.message, complete.message_bytes,
+                           "path or features is null or empty");
   feature_source source = {.path = path,
                            .image_name = complete.image_name,
                            .max_features = complete.max_features,

@@ -35,9 +35,9 @@ void image_note_damage(const image_request *request, const char *format, ...) {
 hs_status image_check_damage(const image_request *request) {
   const hs_load_notes *notes = request->found ? &request->found->notes : NULL;
   if (!request->strict || !notes || notes->damages == 0) return HS_OK;
-  hs_message_set(request->message, request->message_bytes, "%s; %ld such report%s, refused because strict is set",
-                 notes->damage, (long)notes->damages, notes->damages == 1 ? "" : "s");
-  return HS_ERR_FORMAT;
+  return hs_message_fail(HS_ERR_FORMAT, request->message, request->message_bytes,
+                         "%s; %ld such report%s, refused because strict is set", notes->damage, (long)notes->damages,
+                         notes->damages == 1 ? "" : "s");
 }
 
 hs_status image_give_notes(const image_request *request, hs_status status) {

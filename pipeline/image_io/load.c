@@ -271,19 +271,17 @@ hs_status load_options_take(const hs_load_options *options, hs_load_options *min
   const hs_status status = options ? options_adopt(mine, options, load_options_kind, reason) : HS_OK;
   if (status != HS_OK) return status;
   const int32_t scale = mine->jpeg_scale;
-  if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8) {
-    hs_message_set(reason, ADOPT_REASON_BYTES, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8", (long)scale);
-    return HS_ERR_OPTION;
-  }
-  if (mine->max_image_size < 0) {
-    hs_message_set(reason, ADOPT_REASON_BYTES, "max_image_size is %ld, expected 0 or more", (long)mine->max_image_size);
-    return HS_ERR_OPTION;
-  }
+  if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8)
+    return hs_message_fail(HS_ERR_OPTION, reason, ADOPT_REASON_BYTES, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8",
+                           (long)scale);
+  if (mine->max_image_size < 0)
+    return hs_message_fail(HS_ERR_OPTION, reason, ADOPT_REASON_BYTES, "max_image_size is %ld, expected 0 or more",
+                           (long)mine->max_image_size);
   const float low = mine->range_low, high = mine->range_high;
   if ((low == 0.0f && high == 0.0f) || (low < high && high - low <= RANGE_WIDTH_MAX)) return HS_OK;
-  hs_message_set(reason, ADOPT_REASON_BYTES, "the value range is %g to %g, expected finite numbers, black below white",
-                 (double)low, (double)high);
-  return HS_ERR_OPTION;
+  return hs_message_fail(HS_ERR_OPTION, reason, ADOPT_REASON_BYTES,
+                         "the value range is %g to %g, expected finite numbers, black below white", (double)low,
+                         (double)high);
 }
 
 hs_status image_request_make(const hs_load_options *options, const char *name, image_findings *found,
@@ -335,10 +333,9 @@ static hs_status load_named(image_request *request, hs_source *loaded) {
   int32_t width = 0, height = 0;
   uint32_t seed = 0;
   const char *path = request->name;
-  if (!path || path[0] == '\0') {
-    hs_message_set(request->message, request->message_bytes, "the name of the image is %s", !path ? "null" : "empty");
-    return HS_ERR_ARGUMENT;
-  }
+  if (!path || path[0] == '\0')
+    return hs_message_fail(HS_ERR_ARGUMENT, request->message, request->message_bytes, "the name of the image is %s",
+                           !path ? "null" : "empty");
   switch (request->only_files ? 0 : scene_parse_name(path, &width, &height, &seed)) {
   case 0:
     return load_file(request, loaded);

@@ -27,10 +27,8 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   if (st == HS_OK) st = options_validate(&adopted, message, message_bytes);
   if (st != HS_OK) return st;
   hs_context *c = hs_memory_alloc(adopted.allocator, sizeof *c);
-  if (!c) {
-    hs_message_set(message, message_bytes, "out of memory: %zu bytes for a context", sizeof *c);
-    return HS_ERR_MEMORY;
-  }
+  if (!c)
+    return hs_message_fail(HS_ERR_MEMORY, message, message_bytes, "out of memory: %zu bytes for a context", sizeof *c);
   memset(c, 0, sizeof *c);
   c->process = getpid();
   c->options = adopted;
@@ -44,8 +42,7 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   c->splits = &c->own_splits;
   if (pthread_mutex_init(&c->own_splits.lock, NULL) != 0) {
     hs_memory_release(adopted.allocator, c);
-    hs_message_set(message, message_bytes, "cannot make a lock");
-    return HS_ERR_THREAD;
+    return hs_message_fail(HS_ERR_THREAD, message, message_bytes, "cannot make a lock");
   }
   st = engine_choose(c, options_rules(&adopted)->variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
@@ -68,10 +65,8 @@ hs_status hs_create_explained(hs_context **context, const hs_options *options, c
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_message_set(message, message_bytes, "%s", "");
   if (context) *context = NULL;
-  if (!context || !options) {
-    hs_message_set(message, message_bytes, "hs_create: context or options is null");
-    return HS_ERR_ARGUMENT;
-  }
+  if (!context || !options)
+    return hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes, "hs_create: context or options is null");
   return create(context, options, message, message_bytes);
 }
 

@@ -124,8 +124,7 @@ int32_t engine_count_devices(char *reason, size_t bytes) {
 static hs_status open_device(hs_context *c, const char *variant, char *message, size_t bytes) {
   c->engine = device_engines[c->options.device];
   if (c->engine) return c->engine->open(c, NULL, variant, message, bytes);
-  hs_message_set(message, bytes, "CUDA device %d: %s", c->options.device_index, without_cuda);
-  return HS_ERR_NO_DEVICE;
+  return hs_message_fail(HS_ERR_NO_DEVICE, message, bytes, "CUDA device %d: %s", c->options.device_index, without_cuda);
 }
 
 /* Reads HARTSIFT_DEVICE (auto | cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO. Without N,
@@ -147,8 +146,8 @@ static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
     o->device = HS_DEVICE_HYBRID;
     return HS_OK;
   }
-  hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected auto, cpu, cuda, cuda:0..9 or hybrid", text);
-  return HS_ERR_OPTION;
+  return hs_message_fail(HS_ERR_OPTION, message, bytes,
+                         "HARTSIFT_DEVICE is \"%s\", expected auto, cpu, cuda, cuda:0..9 or hybrid", text);
 }
 
 hs_status engine_choose(hs_context *c, const char *variant, char *message, size_t bytes) {

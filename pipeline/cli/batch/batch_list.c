@@ -62,10 +62,8 @@ static cli_exit read_folder(batch_list *list, const char *folder, const char *ma
   const size_t length = strlen(folder);
   folder_listing listing = {list, length + (folder[length - 1] == '/' ? 0 : 1)};
   const hs_image_search search = {.take = take_found, .warn = warn_of_unreadable, .user = &listing, .left_out = masks};
-  if (hs_find_images(folder, &search, &list->found) != HS_OK) {
-    cli_error(COMMAND_BATCH, "out of memory for the names of the images");
-    return CLI_FAILED;
-  }
+  if (hs_find_images(folder, &search, &list->found) != HS_OK)
+    return cli_fail(CLI_FAILED, COMMAND_BATCH, "out of memory for the names of the images");
   if (list->count > 0) qsort(list->images, list->count, sizeof *list->images, compare_images);
   return CLI_DONE;
 }
@@ -99,10 +97,7 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, c
   char message[CLI_MESSAGE_BYTES] = "";
   size_t size = 0;
   char *text = read_stream(stream, &size);
-  if (!text) {
-    cli_error(COMMAND_BATCH, "%s: cannot be read: %s", source, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (!text) return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be read: %s", source, strerror(errno));
   const hs_status status = hs_read_image_list(text, size, source, end == '\0', &search, message, sizeof message);
   const bool has_zero = end != '\0' && memchr(text, '\0', size) != NULL && !utf16_is_marked(text, size);
   free(text);
@@ -113,16 +108,11 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, c
 }
 
 static cli_exit read_list_file(batch_list *list, const char *path, char end) {
-  if (hs_is_image_name(path) != 0) {
-    cli_error(COMMAND_BATCH, "%s: is an image: expected a folder, or a list with one image a line; %s", path,
-              command_get(COMMAND_BATCH)->instead);
-    return CLI_USAGE;
-  }
+  if (hs_is_image_name(path) != 0)
+    return cli_fail(CLI_USAGE, COMMAND_BATCH, "%s: is an image: expected a folder, or a list with one image a line; %s",
+                    path, command_get(COMMAND_BATCH)->instead);
   FILE *stream = fopen(path, "rb");
-  if (!stream) {
-    cli_error(COMMAND_BATCH, "%s: cannot be opened: %s", path, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (!stream) return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be opened: %s", path, strerror(errno));
   const cli_exit result = read_lines(list, stream, path, end);
   fclose(stream);
   return result;
@@ -157,9 +147,8 @@ static bool sort_names(batch_list *list) {
 
 static cli_exit refuse_no_images(const batch_list *list, const char *folder) {
   const hs_image_findings *found = &list->found;
-  cli_error(COMMAND_BATCH, "%s: no images there: none of its files ends in %s%s%s", folder, found->endings,
-            found->passed_over_text[0] != '\0' ? "; " : "", found->passed_over_text);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: no images there: none of its files ends in %s%s%s", folder,
+                  found->endings, found->passed_over_text[0] != '\0' ? "; " : "", found->passed_over_text);
 }
 
 cli_exit batch_list_read(batch_list *list, const char *operand, const char *masks, char end) {
@@ -170,13 +159,11 @@ cli_exit batch_list_read(batch_list *list, const char *operand, const char *mask
     result = read_lines(list, stdin, "standard input", end);
   } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
     list->folder = operand;
-    if (masks && stat(masks, &of_masks) == 0 && of_masks.st_ino == info.st_ino && of_masks.st_dev == info.st_dev) {
-      cli_error(COMMAND_BATCH,
-                "--masks '%s': is the folder of the images: expected another one, since all its masks would "
-                "be images too",
-                masks);
-      return CLI_USAGE;
-    }
+    if (masks && stat(masks, &of_masks) == 0 && of_masks.st_ino == info.st_ino && of_masks.st_dev == info.st_dev)
+      return cli_fail(CLI_USAGE, COMMAND_BATCH,
+                      "--masks '%s': is the folder of the images: expected another one, since all its masks would "
+                      "be images too",
+                      masks);
     result = read_folder(list, operand, masks);
     if (result == CLI_DONE && list->count == 0 && list->found.unreadable == 0) result = refuse_no_images(list, operand);
   } else {

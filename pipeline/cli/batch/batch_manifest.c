@@ -187,9 +187,8 @@ static bool is_own(int descriptor) {
 /* Refuses to replace a file that has a manifest's or journal's name but is neither. */
 static cli_exit check_own(const batch_manifest *manifest, int descriptor, const char *path) {
   if (is_own(descriptor)) return CLI_DONE;
-  cli_error(manifest->command, "%s: was not made by batch and would be lost: expected it moved away, or another -o",
-            path);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, manifest->command,
+                  "%s: was not made by batch and would be lost: expected it moved away, or another -o", path);
 }
 
 /* Refuses to replace other files. A file that cannot be opened is refused too, because its kind is unknown. */
@@ -198,10 +197,7 @@ cli_exit batch_manifest_check_old(const batch_manifest *manifest) {
   /* non-blocking, because a pipe may have no writer */
   const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
-  if (descriptor < 0) {
-    cli_error(manifest->command, "%s: cannot be read: %s", path, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (descriptor < 0) return cli_fail(CLI_FAILED, manifest->command, "%s: cannot be read: %s", path, strerror(errno));
   const cli_exit result = check_own(manifest, descriptor, path);
   close(descriptor);
   return result;
@@ -212,9 +208,8 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   manifest->journal = open_locked(manifest->journal_path);
   if (manifest->journal < 0) {
     const int error = errno;
-    cli_error(COMMAND_BATCH, "%s: %s", manifest->journal_path,
-              error == EAGAIN ? "another run is at work there" : strerror(error));
-    return CLI_FAILED;
+    return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: %s", manifest->journal_path,
+                    error == EAGAIN ? "another run is at work there" : strerror(error));
   }
   if (check_own(manifest, manifest->journal, manifest->journal_path) != CLI_DONE) return CLI_FAILED;
   if (batch_manifest_check_old(manifest) != CLI_DONE) return CLI_FAILED;
@@ -228,10 +223,8 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   if (result != CLI_DONE) return result;
   manifest->is_begun = whole_bytes > 0;
   if (!manifest->is_begun) manifest->read = manifest->columns;
-  if (manifest->is_begun && ftruncate(manifest->journal, (off_t)whole_bytes) != 0) {
-    cli_error(COMMAND_BATCH, "%s: cannot be written: %s", manifest->journal_path, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (manifest->is_begun && ftruncate(manifest->journal, (off_t)whole_bytes) != 0)
+    return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be written: %s", manifest->journal_path, strerror(errno));
   return CLI_DONE;
 }
 
@@ -270,15 +263,13 @@ cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t st
     }
     status = atomic_file_commit(&file);
   }
-  if (status != HS_OK) {
-    cli_error(manifest->command, "%s%s%s%s", file.message, manifest->journal >= 0 ? "; " : "",
-              manifest->journal >= 0 ? manifest->journal_path : "", manifest->journal >= 0 ? " holds the same" : "");
-    return CLI_FAILED;
-  }
+  if (status != HS_OK)
+    return cli_fail(CLI_FAILED, manifest->command, "%s%s%s%s", file.message, manifest->journal >= 0 ? "; " : "",
+                    manifest->journal >= 0 ? manifest->journal_path : "",
+                    manifest->journal >= 0 ? " holds the same" : "");
   if (manifest->journal < 0) return CLI_DONE;
-  if (unlink(manifest->journal_path) != 0 && errno != ENOENT) {
-    cli_error(manifest->command, "%s: cannot be removed: %s", manifest->journal_path, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (unlink(manifest->journal_path) != 0 && errno != ENOENT)
+    return cli_fail(CLI_FAILED, manifest->command, "%s: cannot be removed: %s", manifest->journal_path,
+                    strerror(errno));
   return CLI_DONE;
 }

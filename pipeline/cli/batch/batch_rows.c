@@ -268,10 +268,7 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
   bool differ = false;
   size_t size = 0;
   char *text = batch_read_whole(descriptor, &size);
-  if (!text) {
-    cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (!text) return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
   const bool is_journal = strcmp(strrchr(path, '.'), ".journal") == 0;
   const size_t whole = batch_recall_text(manifest, text, size, is_journal, &differ, &settings);
   if (differ) {
@@ -295,10 +292,7 @@ static cli_exit recall_path(batch_manifest *manifest, const char *path) {
   uint64_t whole_bytes = 0;
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
-  if (descriptor < 0) {
-    cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (descriptor < 0) return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
   const cli_exit result = recall_file(manifest, descriptor, path, &whole_bytes);
   close(descriptor);
   return result;

@@ -28,10 +28,8 @@ enum { DATABASE_COMMIT_MS = 1000 };
 cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout) {
   char message[CLI_MESSAGE_BYTES] = "";
   *database = (batch_database){.committed_ms = cli_milliseconds()};
-  if (!database_camera_choose(set, &database->camera, message, sizeof message)) {
-    cli_error(COMMAND_BATCH, "%s", message);
-    return CLI_USAGE;
-  }
+  if (!database_camera_choose(set, &database->camera, message, sizeof message))
+    return cli_fail(CLI_USAGE, COMMAND_BATCH, "%s", message);
   hs_status status = database_open(set, path, layout, &database->handle, message, sizeof message);
   if (status == HS_OK && pthread_mutex_init(&database->lock, NULL) != 0) {
     hs_colmap_close(database->handle);
@@ -39,10 +37,7 @@ cli_exit batch_database_open(batch_database *database, const option_set *set, co
     status = HS_ERR_MEMORY;
     snprintf(message, sizeof message, "%s", hs_status_string(status));
   }
-  if (status != HS_OK) {
-    cli_error(COMMAND_BATCH, "%s", message);
-    return CLI_FAILED;
-  }
+  if (status != HS_OK) return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s", message);
   return CLI_DONE;
 }
 
@@ -227,10 +222,7 @@ bool batch_store_is_database(const batch_store *store) { return store->format ==
 
 cli_exit batch_store_open(batch_store *store, const char *location, hs_format format, hs_bin_layout layout) {
   *store = (batch_store){.format = format, .layout = layout, .location = strdup(location)};
-  if (!store->location) {
-    cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
-    return CLI_FAILED;
-  }
+  if (!store->location) return cli_fail(CLI_FAILED, COMMAND_BATCH, "out of memory for the names of the outputs");
   if (batch_store_is_database(store)) return CLI_DONE;
   if (!output_make_directories(location)) {
     cli_error(COMMAND_BATCH, "cannot make the directory %s: %s", location, strerror(errno));

@@ -38,8 +38,7 @@ typedef struct extract_job {
 } extract_job;
 
 static cli_exit fail(const char *about, const char *reason) {
-  cli_error(COMMAND_TOP, "%s%s%s", about, about[0] != '\0' ? ": " : "", reason);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_TOP, "%s%s%s", about, about[0] != '\0' ? ": " : "", reason);
 }
 
 /* ------------------------------------------------------------------ the database */
@@ -125,8 +124,8 @@ static cli_exit read_masks(extract_job *job) {
   (void)image_masks_make(&job->camera_mask, &input, has_shared ? &job->camera_pixels : NULL, message, sizeof message);
   input.masks = folder[0] != '\0' ? folder : NULL;
   if (image_masks_make(&job->own_masks, &input, NULL, message, sizeof message)) return CLI_DONE;
-  cli_error(COMMAND_TOP, "--ImageReader.mask_path '%s': expected a folder with NAME.png for the image NAME", folder);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_TOP,
+                  "--ImageReader.mask_path '%s': expected a folder with NAME.png for the image NAME", folder);
 }
 
 /* ------------------------------------------------------------------ masks */
@@ -307,11 +306,9 @@ static cli_exit conclude(const extract_job *job) {
   hs_batch_statistics numbers = {.struct_size = sizeof numbers};
   if (job->run && hs_batch_get_statistics(job->run, &numbers) == HS_OK && numbers.fallback)
     cli_error(COMMAND_TOP, "images that do not fit were processed by the CPU (%s)", numbers.fallback);
-  if (job->stopped_by != 0) {
-    cli_error(COMMAND_TOP, "stopped by %s with %zu of %zu images left; the same command continues",
-              stop_signal_name(job->stopped_by), left, job->images.count);
-    return CLI_FAILED;
-  }
+  if (job->stopped_by != 0)
+    return cli_fail(CLI_FAILED, COMMAND_TOP, "stopped by %s with %zu of %zu images left; the same command continues",
+                    stop_signal_name(job->stopped_by), left, job->images.count);
   if (job->failed > 0)
     cli_error(COMMAND_TOP, "%zu of %zu images could not be processed", job->failed, job->images.count);
   return job->is_lost || (job->failed > 0 && job->failed == job->images.count) ? CLI_FAILED : CLI_DONE;

@@ -22,8 +22,7 @@ typedef struct matcher {
 } matcher;
 
 static cli_exit fail(const char *about, const char *reason) {
-  cli_error(COMMAND_TOP, "%s: %s", about, reason);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_TOP, "%s: %s", about, reason);
 }
 
 static const char *database_path(const matcher *m) { return m->options->values[COLMAP_DATABASE_PATH].text; }
@@ -33,8 +32,7 @@ static const char *database_path(const matcher *m) { return m->options->values[C
 static cli_exit set_option(matcher *m, option_id id, const char *text) {
   char message[OPTION_MESSAGE_BYTES] = "";
   if (option_store(&m->set, id, text, message, sizeof message)) return CLI_DONE;
-  cli_error(COMMAND_TOP, "%s", message);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_TOP, "%s", message);
 }
 
 static cli_exit set_device(matcher *m) {
@@ -71,10 +69,9 @@ static cli_exit set_matching(matcher *m) {
 
 /* A whole number of 32 bits, at least `least`. */
 static cli_exit read_count(const colmap_value *value, const char *name, int64_t least, int32_t *count) {
-  if (value->integer < least || value->integer > INT32_MAX) {
-    cli_error(COMMAND_TOP, "--%s '%s': expected a whole number, %d or more", name, value->text, (int)least);
-    return CLI_FAILED;
-  }
+  if (value->integer < least || value->integer > INT32_MAX)
+    return cli_fail(CLI_FAILED, COMMAND_TOP, "--%s '%s': expected a whole number, %d or more", name, value->text,
+                    (int)least);
   *count = (int32_t)value->integer;
   return CLI_DONE;
 }
@@ -178,10 +175,7 @@ static cli_exit open_images(const char *path, int32_t read_only, hs_colmap_datab
   opening.message = message;
   opening.message_bytes = sizeof message;
   *images = (database_images){.path = path};
-  if (hs_colmap_open(database, path, &opening) != HS_OK) {
-    cli_error(COMMAND_TOP, "%s", message);
-    return CLI_FAILED;
-  }
+  if (hs_colmap_open(database, path, &opening) != HS_OK) return cli_fail(CLI_FAILED, COMMAND_TOP, "%s", message);
   return database_images_read(*database, images);
 }
 

@@ -89,10 +89,8 @@ static cli_exit read_listed(colmap_images *images, const char *list) {
   name_receiver receiver = {images, 0};
   const hs_image_search search = {.take = take_name, .user = &receiver};
   char *text = read_whole(list, &size);
-  if (!text) {
-    cli_error(COMMAND_TOP, "--image_list_path '%s': cannot be read: %s", list, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (!text)
+    return cli_fail(CLI_FAILED, COMMAND_TOP, "--image_list_path '%s': cannot be read: %s", list, strerror(errno));
   const hs_status status = hs_read_image_list(text, size, list, 0, &search, message, sizeof message);
   free(text);
   if (status != HS_OK) cli_error(COMMAND_TOP, "%s", message[0] != '\0' ? message : hs_status_string(status));
@@ -105,14 +103,11 @@ static cli_exit read_folder(colmap_images *images, const char *folder, const cha
   name_receiver receiver = {images, length + (folder[length - 1] == '/' ? 0 : 1)};
   const hs_image_search search = {
       .take = take_name, .warn = warn_of_unreadable, .user = &receiver, .left_out = masks[0] != '\0' ? masks : NULL};
-  if (hs_find_images(folder, &search, &found) != HS_OK) {
-    cli_error(COMMAND_TOP, "out of memory for the names of the images");
-    return CLI_FAILED;
-  }
+  if (hs_find_images(folder, &search, &found) != HS_OK)
+    return cli_fail(CLI_FAILED, COMMAND_TOP, "out of memory for the names of the images");
   if (found.passed_over_text[0] != '\0') cli_note("%s: %s", folder, found.passed_over_text);
   if (images->count > 0) return CLI_DONE;
-  cli_error(COMMAND_TOP, "%s: no images there: none of its files ends in %s", folder, found.endings);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_TOP, "%s: no images there: none of its files ends in %s", folder, found.endings);
 }
 
 cli_exit colmap_images_read(colmap_images *images, const colmap_options *options) {
@@ -120,10 +115,8 @@ cli_exit colmap_images_read(colmap_images *images, const colmap_options *options
   const colmap_value *values = options->values;
   const char *list = values[COLMAP_IMAGE_LIST_PATH].text;
   *images = (colmap_images){.folder = values[COLMAP_IMAGE_PATH].text};
-  if (stat(images->folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
-    cli_error(COMMAND_TOP, "--image_path '%s': expected a folder of images", images->folder);
-    return CLI_FAILED;
-  }
+  if (stat(images->folder, &info) != 0 || !S_ISDIR(info.st_mode))
+    return cli_fail(CLI_FAILED, COMMAND_TOP, "--image_path '%s': expected a folder of images", images->folder);
   const cli_exit result =
       list[0] != '\0' ? read_listed(images, list) : read_folder(images, images->folder, values[COLMAP_MASK_PATH].text);
   if (result == CLI_DONE) settle_names(images);

@@ -23,6 +23,8 @@ enum { CLI_MESSAGE_BYTES = 1024 };
 /* Prints "hartsift COMMAND: message" as one line on standard error. Here and in the functions below, control characters
    are printed as '?', because those in file names could control the terminal. */
 __attribute__((format(printf, 2, 3))) void cli_error(command_id command, const char *format, ...);
+/* The same, as an expression of this exit status. */
+#define cli_fail(RESULT, ...) (cli_error(__VA_ARGS__), (RESULT))
 /* Replaces names of fields in the library's messages by options: "--max-memory" for "max_memory_bytes". cli_error does
    this too. */
 void cli_name_options(command_id command, char *message, size_t bytes);

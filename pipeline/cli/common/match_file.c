@@ -141,10 +141,8 @@ hs_status match_table_save(const char *path, match_format format, const match_ta
   if (format == MATCH_FORMAT_COLMAP) {
     const char *fault = colmap_fault(table, 0);
     if (!fault) fault = colmap_fault(table, 1);
-    if (fault) {
-      hs_message_set(message, message_bytes, "%s: COLMAP's text cannot hold %s", path, fault);
-      return HS_ERR_ARGUMENT;
-    }
+    if (fault)
+      return hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes, "%s: COLMAP's text cannot hold %s", path, fault);
   }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);

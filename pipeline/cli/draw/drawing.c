@@ -439,10 +439,8 @@ cli_exit draw_matches(const option_set *set) {
   hs_options options;
   hs_expert_options expert;
   const bool extracts = set->operand_count == 3;
-  if (strcmp(set->operands[0], "-") == 0 && strcmp(set->operands[1], "-") == 0) {
-    cli_error(COMMAND_DRAW, "'-' is given twice: standard input holds one image");
-    return CLI_USAGE;
-  }
+  if (strcmp(set->operands[0], "-") == 0 && strcmp(set->operands[1], "-") == 0)
+    return cli_fail(CLI_USAGE, COMMAND_DRAW, "'-' is given twice: standard input holds one image");
   cli_exit result = extracts ? cli_make_context(set, &options, &o.context) : CLI_DONE;
   if (result == CLI_DONE) {
     cli_fill_options(set, &options, &expert);

@@ -54,24 +54,18 @@ static hs_status save_encode(save_format format, FILE *stream, const hs_image *i
 
 hs_status image_save(const char *path, const hs_image *image, char *message, size_t message_bytes) {
   hs_message_set(message, message_bytes, "%s", "");
-  if (!path || !image) {
-    hs_message_set(message, message_bytes, "the picture to write or its name is null");
-    return HS_ERR_ARGUMENT;
-  }
+  if (!path || !image)
+    return hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes, "the picture to write or its name is null");
   const save_format format = save_format_of(path);
-  if (format == SAVE_UNKNOWN) {
-    hs_message_set(message, message_bytes, "%s: the name must end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm", path);
-    return HS_ERR_UNSUPPORTED;
-  }
+  if (format == SAVE_UNKNOWN)
+    return hs_message_fail(HS_ERR_UNSUPPORTED, message, message_bytes,
+                           "%s: the name must end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm", path);
   hs_image view;
-  if (save_check_image(image, &view) != HS_OK) {
-    hs_message_set(message, message_bytes, "%s: only 8-bit gray and RGB pictures are written", path);
-    return HS_ERR_IMAGE;
-  }
-  if (format == SAVE_PGM && view.layout == HS_RGB) {
-    hs_message_set(message, message_bytes, "%s: a .pgm has no colour: expected .ppm", path);
-    return HS_ERR_UNSUPPORTED;
-  }
+  if (save_check_image(image, &view) != HS_OK)
+    return hs_message_fail(HS_ERR_IMAGE, message, message_bytes, "%s: only 8-bit gray and RGB pictures are written",
+                           path);
+  if (format == SAVE_PGM && view.layout == HS_RGB)
+    return hs_message_fail(HS_ERR_UNSUPPORTED, message, message_bytes, "%s: a .pgm has no colour: expected .ppm", path);
 
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);
@@ -84,8 +78,7 @@ hs_status image_save(const char *path, const hs_image *image, char *message, siz
   hs_status status = save_encode(format, stream, &view, reason);
   if (status == HS_OK) {
     status = atomic_file_commit(&file);
-    hs_message_set(message, message_bytes, "%s", file.message);
-    return status;
+    return hs_message_fail(status, message, message_bytes, "%s", file.message);
   }
   const int error = errno;
   atomic_file_abandon(&file);
@@ -168,8 +161,7 @@ hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE
   if (encoder.png) encoder.info = png_create_info_struct(encoder.png);
   if (!encoder.info) {
     png_destroy_write_struct(&encoder.png, NULL);
-    hs_message_set(reason, IMAGE_REASON_BYTES, "out of memory for the PNG encoder");
-    return HS_ERR_MEMORY;
+    return hs_message_fail(HS_ERR_MEMORY, reason, IMAGE_REASON_BYTES, "out of memory for the PNG encoder");
   }
   write_png_encode_guarded(&encoder);
   png_destroy_write_struct(&encoder.png, &encoder.info);
@@ -185,8 +177,8 @@ hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE
 hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]) {
   (void)stream;
   (void)image;
-  hs_message_set(reason, IMAGE_REASON_BYTES, "built without PNG support; .pgm and .ppm are always written");
-  return HS_ERR_UNSUPPORTED;
+  return hs_message_fail(HS_ERR_UNSUPPORTED, reason, IMAGE_REASON_BYTES,
+                         "built without PNG support; .pgm and .ppm are always written");
 }
 
 #endif
@@ -279,8 +271,8 @@ hs_status image_write_jpeg(FILE *stream, const hs_image *image, char reason[IMAG
 hs_status image_write_jpeg(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]) {
   (void)stream;
   (void)image;
-  hs_message_set(reason, IMAGE_REASON_BYTES, "built without JPEG support; .pgm and .ppm are always written");
-  return HS_ERR_UNSUPPORTED;
+  return hs_message_fail(HS_ERR_UNSUPPORTED, reason, IMAGE_REASON_BYTES,
+                         "built without JPEG support; .pgm and .ppm are always written");
 }
 
 #endif

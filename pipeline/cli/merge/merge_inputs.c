@@ -16,10 +16,7 @@
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/formats.h"
 
-static cli_exit no_memory(void) {
-  cli_error(COMMAND_MERGE, "out of memory for the manifests");
-  return CLI_FAILED;
-}
+static cli_exit no_memory(void) { return cli_fail(CLI_FAILED, COMMAND_MERGE, "out of memory for the manifests"); }
 
 /* ---- names */
 
@@ -86,11 +83,10 @@ static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
   for (int i = 0; i < found->count; i++) {
     const char *name = found->entries[i]->d_name;
     if (!batch_is_manifest_name(name, found->base)) continue;
-    if (is_journal(name)) {
-      cli_error(COMMAND_MERGE, "%s%s: is not finished: run 'hartsift batch' of that shard again with --resume first",
-                found->folder, name);
-      return CLI_FAILED;
-    }
+    if (is_journal(name))
+      return cli_fail(CLI_FAILED, COMMAND_MERGE,
+                      "%s%s: is not finished: run 'hartsift batch' of that shard again with --resume first",
+                      found->folder, name);
     if (strcmp(name, whole) == 0) {
       has_whole = true;
       continue;
@@ -100,16 +96,13 @@ static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
     if (result != CLI_DONE) return result;
   }
   const bool has_shards = inputs->shard_count > before;
-  if (has_whole && has_shards && !found->whole_is_output) {
-    cli_error(COMMAND_MERGE,
-              "%s: has the manifest of all images and those of shards: expected one by name, %s%s, or theirs",
-              found->location, found->folder, whole);
-    return CLI_FAILED;
-  }
-  if (!has_whole && !has_shards) {
-    cli_error(COMMAND_MERGE, "%s: there is no manifest: expected the -o of 'hartsift batch'", found->location);
-    return CLI_FAILED;
-  }
+  if (has_whole && has_shards && !found->whole_is_output)
+    return cli_fail(CLI_FAILED, COMMAND_MERGE,
+                    "%s: has the manifest of all images and those of shards: expected one by name, %s%s, or theirs",
+                    found->location, found->folder, whole);
+  if (!has_whole && !has_shards)
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: there is no manifest: expected the -o of 'hartsift batch'",
+                    found->location);
   if (has_shards) return CLI_DONE;
   return add_shard(inputs, cli_join(found->folder, whole, ""), strdup(found->location), whole, found->base);
 }
@@ -119,10 +112,7 @@ static cli_exit find_in(merge_inputs *inputs, const char *folder, const char *ba
   found_manifests found = {.folder = folder, .base = base, .location = location};
   found.whole_is_output = merge_is_same_location(location, output);
   found.count = scandir(folder[0] != '\0' ? folder : ".", &found.entries, is_any, alphasort);
-  if (found.count < 0) {
-    cli_error(COMMAND_MERGE, "%s: cannot be read: %s", location, strerror(errno));
-    return CLI_FAILED;
-  }
+  if (found.count < 0) return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: cannot be read: %s", location, strerror(errno));
   const cli_exit result = take_found(inputs, &found);
   for (int i = 0; i < found.count; i++) free(found.entries[i]);
   free(found.entries);
@@ -227,15 +217,12 @@ static cli_exit read_shard(merge_inputs *inputs, size_t index) {
   if (!shard->text) return CLI_FAILED;
   const char *cursor = shard->text, *end = shard->text + size;
   batch_columns columns;
-  if (!batch_read_head(&cursor, end, false, &shard->settings, &shard->settings_length, &columns)) {
-    cli_error(COMMAND_MERGE, "%s: is no manifest of 'hartsift batch'", shard->manifest);
-    return CLI_FAILED;
-  }
+  if (!batch_read_head(&cursor, end, false, &shard->settings, &shard->settings_length, &columns))
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: is no manifest of 'hartsift batch'", shard->manifest);
   if (!take_rows(inputs, index, cursor, end, columns, &damaged)) return no_memory();
-  if (damaged > 0) {
-    cli_error(COMMAND_MERGE, "%s: row %zu is damaged: run 'hartsift batch' of it again", shard->manifest, damaged);
-    return CLI_FAILED;
-  }
+  if (damaged > 0)
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: row %zu is damaged: run 'hartsift batch' of it again",
+                    shard->manifest, damaged);
   return CLI_DONE;
 }
 
@@ -269,18 +256,16 @@ static cli_exit check_settings(merge_inputs *inputs) {
     char here[CLI_MESSAGE_BYTES], there[CLI_MESSAGE_BYTES];
     batch_list_differences(first->settings, first->settings_length, other->settings, other->settings_length, here);
     batch_list_differences(other->settings, other->settings_length, first->settings, first->settings_length, there);
-    cli_error(COMMAND_MERGE,
-              "%s was made with other options or another method version:%s; %s has:%s; expected the same",
-              other->manifest, there, first->manifest, here);
-    return CLI_USAGE;
+    return cli_fail(CLI_USAGE, COMMAND_MERGE,
+                    "%s was made with other options or another method version:%s; %s has:%s; expected the same",
+                    other->manifest, there, first->manifest, here);
   }
   const char *text = merge_setting(first, "format=", &length);
   snprintf(name, sizeof name, "%.*s", (int)length, text);
   const feature_format *format = format_by_name(name);
-  if (!format) {
-    cli_error(COMMAND_MERGE, "%s: has outputs of a format that is not known here: '%s'", first->manifest, name);
-    return CLI_FAILED;
-  }
+  if (!format)
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: has outputs of a format that is not known here: '%s'",
+                    first->manifest, name);
   inputs->format = format->id;
   return CLI_DONE;
 }
@@ -295,25 +280,22 @@ static cli_exit check_shards(merge_inputs *inputs) {
   merge_shard *shards = inputs->shards;
   const int32_t all = shards[0].shards;
   for (size_t i = 1; i < inputs->shard_count; i++) {
-    if (shards[i].shards != all) {
-      cli_error(COMMAND_MERGE, "%s and %s are shards of different divisions", shards[0].manifest, shards[i].manifest);
-      return CLI_FAILED;
-    }
+    if (shards[i].shards != all)
+      return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s and %s are shards of different divisions", shards[0].manifest,
+                      shards[i].manifest);
   }
   if (all == 1) return CLI_DONE;
   qsort(shards, inputs->shard_count, sizeof *shards, compare_shards);
   for (size_t i = 1; i < inputs->shard_count; i++) {
-    if (shards[i].shard == shards[i - 1].shard) {
-      cli_error(COMMAND_MERGE, "%s and %s are the same shard", shards[i - 1].manifest, shards[i].manifest);
-      return CLI_FAILED;
-    }
+    if (shards[i].shard == shards[i - 1].shard)
+      return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s and %s are the same shard", shards[i - 1].manifest,
+                      shards[i].manifest);
   }
   for (int32_t i = 0; i < all; i++) {
-    if ((size_t)i == inputs->shard_count || shards[i].shard != i + 1) {
-      cli_error(COMMAND_MERGE, "shard %ld of %ld is missing among the manifests: %s and others are there",
-                (long)(i + 1), (long)all, shards[0].manifest);
-      return CLI_FAILED;
-    }
+    if ((size_t)i == inputs->shard_count || shards[i].shard != i + 1)
+      return cli_fail(CLI_FAILED, COMMAND_MERGE,
+                      "shard %ld of %ld is missing among the manifests: %s and others are there", (long)(i + 1),
+                      (long)all, shards[0].manifest);
   }
   return CLI_DONE;
 }
@@ -340,13 +322,11 @@ static cli_exit order_images(merge_inputs *inputs) {
   }
   qsort(inputs->images, inputs->count, sizeof *inputs->images, compare_positions);
   for (size_t i = 0; i < inputs->count; i++) {
-    if (inputs->images[i].position != i) {
-      cli_error(COMMAND_MERGE,
-                "the shards do not add up to one list: image %zu of it is missing; expected all of them "
-                "made of the same folder or list",
-                i + 1);
-      return CLI_FAILED;
-    }
+    if (inputs->images[i].position != i)
+      return cli_fail(CLI_FAILED, COMMAND_MERGE,
+                      "the shards do not add up to one list: image %zu of it is missing; expected all of them "
+                      "made of the same folder or list",
+                      i + 1);
   }
   return CLI_DONE;
 }

@@ -93,24 +93,18 @@ cli_exit merge_plan_output(merge_output *output, const option_set *set, const me
   if (!is_folder && hs_format_of_name(location) == HS_FORMAT_COLMAP_DB) output->format = HS_FORMAT_COLMAP_DB;
   if (!choose_cameras(output, inputs)) return CLI_USAGE;
   if (!merge_makes_database(output)) return CLI_DONE;
-  if (is_folder) {
-    cli_error(COMMAND_MERGE, "--output '%s': is a directory, and databases are merged into a database", location);
-    return CLI_USAGE;
-  }
-  if (!fits_colmap(set, inputs)) {
-    cli_error(
-        COMMAND_MERGE,
+  if (is_folder)
+    return cli_fail(CLI_USAGE, COMMAND_MERGE, "--output '%s': is a directory, and databases are merged into a database",
+                    location);
+  if (!fits_colmap(set, inputs))
+    return cli_fail(
+        CLI_USAGE, COMMAND_MERGE,
         "--output '%s': batch turned JPEG files by their EXIF orientation, and COLMAP reads them as stored: expected "
         "'batch --no-exif', or --exif here where COLMAP gets turned copies",
         location);
-    return CLI_USAGE;
-  }
-  for (size_t i = 0; i < inputs->shard_count; i++) {
-    if (merge_is_same_location(inputs->shards[i].location, location)) {
-      cli_error(COMMAND_MERGE, "--output '%s': is one of the databases to be merged", location);
-      return CLI_USAGE;
-    }
-  }
+  for (size_t i = 0; i < inputs->shard_count; i++)
+    if (merge_is_same_location(inputs->shards[i].location, location))
+      return cli_fail(CLI_USAGE, COMMAND_MERGE, "--output '%s': is one of the databases to be merged", location);
   return CLI_DONE;
 }
 
@@ -118,20 +112,17 @@ cli_exit merge_open_output(merge_output *output) {
   char message[CLI_MESSAGE_BYTES] = "";
   if (!merge_makes_database(output)) {
     if (output_make_directories(output->location)) return CLI_DONE;
-    cli_error(COMMAND_MERGE, "cannot make the directory %s: %s", output->location, strerror(errno));
-    return CLI_FAILED;
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "cannot make the directory %s: %s", output->location, strerror(errno));
   }
   if (database_open_sharing(output->set, output->location, HS_LAYOUT_UBC, output->sharing, &output->database, message,
                             sizeof message) == HS_OK)
     return CLI_DONE;
-  cli_error(COMMAND_MERGE, "%s", message);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", message);
 }
 
 cli_exit merge_commit(merge_output *output) {
   if (!output->database || hs_colmap_commit(output->database) == HS_OK) return CLI_DONE;
-  cli_error(COMMAND_MERGE, "%s", hs_colmap_last_error(output->database));
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", hs_colmap_last_error(output->database));
 }
 
 void merge_close_output(merge_output *output) {
@@ -422,8 +413,7 @@ static bool new_number(const source_images *images, uint32_t from, uint32_t *to)
 }
 
 static cli_exit fail(const hs_colmap_database *database) {
-  cli_error(COMMAND_MERGE, "%s", hs_colmap_last_error(database));
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", hs_colmap_last_error(database));
 }
 
 static cli_exit copy_pairs(merge_output *output, const source_images *images, merge_match_totals *totals) {
@@ -487,10 +477,8 @@ cli_exit merge_copy_matches(merge_output *output, const merge_inputs *inputs, me
   cli_exit result = CLI_DONE;
   *totals = (merge_match_totals){0};
   if (output->merged_count == 0) return CLI_DONE;
-  if (!name_databases(output, inputs)) {
-    cli_error(COMMAND_MERGE, "out of memory for the names of the databases");
-    return CLI_FAILED;
-  }
+  if (!name_databases(output, inputs))
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "out of memory for the names of the databases");
   qsort(output->merged, output->merged_count, sizeof *output->merged, compare_merged);
   for (size_t i = 0, next; result == CLI_DONE && i < output->merged_count; i = next) {
     const size_t shard = output->merged[i].shard;

@@ -187,8 +187,7 @@ typedef struct database_job {
 static bool has_option(const database_job *job, option_id id) { return job->plan->set->values[id].is_set; }
 
 static cli_exit fail(const database_job *job, const char *reason) {
-  cli_error(COMMAND_MATCH, "%s: %s", job->images.path, reason);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: %s", job->images.path, reason);
 }
 
 /* ---- preparation */

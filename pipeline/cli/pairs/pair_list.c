@@ -51,8 +51,7 @@ void pair_list_settle(pair_list *pairs) {
 enum { PAIR_LINE_BYTES = 8192 };
 
 static cli_exit no_memory(const database_images *images) {
-  cli_error(COMMAND_MATCH, "%s: out of memory", images->path);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory", images->path);
 }
 
 static cli_exit list_all_pairs(const database_images *images, pair_list *pairs) {
@@ -127,11 +126,10 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   char *separator = strchr(line, '\t');
   if (!separator) separator = strchr(line, ' ');
   size_t found[2];
-  if (!separator) {
-    cli_error(COMMAND_MATCH, "%s%s:%zu: has one name, '%s': expected two, with a space or a tab between",
-              cli_hint("--pairs: "), file->path, number, line);
-    return CLI_FAILED;
-  }
+  if (!separator)
+    return cli_fail(CLI_FAILED, COMMAND_MATCH,
+                    "%s%s:%zu: has one name, '%s': expected two, with a space or a tab between", cli_hint("--pairs: "),
+                    file->path, number, line);
   *separator = '\0';
   const char *const names[2] = {line, separator + 1};
   for (size_t i = 0; i < 2; i++) {
@@ -142,11 +140,9 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
       return CLI_DONE;
     }
   }
-  if (found[0] == found[1]) {
-    cli_error(COMMAND_MATCH, "%s%s:%zu: an image cannot be matched with itself", cli_hint("--pairs: "), file->path,
-              number);
-    return CLI_FAILED;
-  }
+  if (found[0] == found[1])
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s:%zu: an image cannot be matched with itself",
+                    cli_hint("--pairs: "), file->path, number);
   return pair_list_add(file->pairs, found[0], found[1]) ? CLI_DONE : no_memory(file->images);
 }
 
@@ -155,10 +151,9 @@ static cli_exit read_lines(pair_file *from, FILE *file) {
   cli_exit result = CLI_DONE;
   for (size_t number = 1; result == CLI_DONE && fgets(line, sizeof line, file) != NULL; number++) {
     const size_t length = strcspn(line, "\r\n");
-    if (number == 1 && utf16_is_marked(line, length)) {
-      cli_error(COMMAND_MATCH, "--pairs: %s: is in UTF-16: expected UTF-8, with two names a line", from->path);
-      return CLI_FAILED;
-    }
+    if (number == 1 && utf16_is_marked(line, length))
+      return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s: is in UTF-16: expected UTF-8, with two names a line",
+                      from->path);
     if (line[length] == '\0' && !feof(file)) {
       cli_error(COMMAND_MATCH, "--pairs: %s:%zu: is longer than %d bytes or has a zero byte", from->path, number,
                 PAIR_LINE_BYTES - 2);
@@ -211,10 +206,7 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
 /* text: null, or the file's content. */
 static cli_exit read_file(const char *path, const char *text, const database_images *images, pair_list *pairs) {
   pair_file from = {.path = path, .images = images, .pairs = pairs};
-  if (!sort_names(&from)) {
-    cli_error(COMMAND_MATCH, "%s: out of memory for its images", images->path);
-    return CLI_FAILED;
-  }
+  if (!sort_names(&from)) return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for its images", images->path);
   FILE *file = text ? fmemopen((char *)(uintptr_t)text, strlen(text), "r") : fopen(path, "r");
   cli_exit result = CLI_FAILED;
   if (file) {
@@ -307,8 +299,7 @@ static cli_exit read_frames(rig_sequence *s) {
   for (size_t i = 0; i < images->count; i++) {
     s->images[i].image = (uint32_t)i;
     if (colmap_read_frame(s->source->database, images->each[i].image_id, &s->images[i].in) == HS_OK) continue;
-    cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(s->source->database));
-    return CLI_FAILED;
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(s->source->database));
   }
   return CLI_DONE;
 }
@@ -412,8 +403,8 @@ enum { SAMPLE_DESCRIPTORS = 262144, SAMPLE_IMAGES = 2048, BLENDED_NEIGHBORS = 3 
 /* ------------------------------------------------------------------ forms */
 
 static cli_exit refuse(const char *text, const char *expected) {
-  cli_error(COMMAND_MATCH, "--pairs '%s': expected %s (a file of that name: ./%s)", text, expected, text);
-  return CLI_USAGE;
+  return cli_fail(CLI_USAGE, COMMAND_MATCH, "--pairs '%s': expected %s (a file of that name: ./%s)", text, expected,
+                  text);
 }
 
 /* Parses a number of at least 1 from `length` characters. */
@@ -460,8 +451,7 @@ cli_exit pair_choice_parse(const char *text, pair_choice *choice) {
 /* ---- by positions */
 
 static cli_exit fail(const pair_source *source, const char *reason) {
-  cli_error(COMMAND_MATCH, "%s: %s", source->images->path, reason);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: %s", source->images->path, reason);
 }
 
 static cli_exit fail_status(const pair_source *source, hs_status status) {
@@ -477,10 +467,8 @@ static cli_exit read_positions(const pair_source *source, double *positions, siz
   for (size_t i = 0; i < source->images->count; i++) {
     hs_colmap_position position;
     double *xyz = positions + 3 * i;
-    if (hs_colmap_read_position(source->database, source->images->each[i].image_id, &position) != HS_OK) {
-      cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
-      return CLI_FAILED;
-    }
+    if (hs_colmap_read_position(source->database, source->images->each[i].image_id, &position) != HS_OK)
+      return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
     const double *at = position.coordinates;
     for (int k = 0; k < 3; k++) xyz[k] = position.is_cartesian != 0 ? at[k] : NAN;
     bool has_position = position.found != 0;
@@ -525,10 +513,8 @@ typedef struct looks {
 /* Reads an image's features; if they have no descriptors, none. */
 static cli_exit read_features(looks *l, size_t image) {
   const pair_source *source = l->source;
-  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK) {
-    cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
-    return CLI_FAILED;
-  }
+  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK)
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
   if (l->features.descriptor_type == HS_DESCRIPTOR_NONE) l->features.count = 0;
   return CLI_DONE;
 }
@@ -584,11 +570,10 @@ static cli_exit make_vectors(looks *l, uint32_t neighbors) {
   const uint64_t limit = l->source->max_memory_bytes;
   const double each = 2.0 * (double)length + 16.0 * (double)(neighbors < count ? neighbors : count);
   const double bytes = (double)count * each + sample_bytes(l->source);
-  if (limit > 0 && bytes > (double)limit) {
-    cli_error(COMMAND_MATCH, "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
-              l->source->images->path, bytes, count);
-    return CLI_FAILED;
-  }
+  if (limit > 0 && bytes > (double)limit)
+    return cli_fail(CLI_FAILED, COMMAND_MATCH,
+                    "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
+                    l->source->images->path, bytes, count);
   l->vectors = bytes < (double)SIZE_MAX / 2 ? malloc(count * length) : NULL;
   return l->vectors ? CLI_DONE : fail(l->source, "out of memory for the vectors of its images");
 }

@@ -46,15 +46,11 @@ static bool add_image(database_images *images, const hs_colmap_image *image) {
 cli_exit database_images_read(hs_colmap_database *database, database_images *images) {
   hs_colmap_image image = {.found = 1};
   for (int64_t after = -1; image.found != 0; after = image.image_id) {
-    if (hs_colmap_next_image(database, after, &image) != HS_OK) {
-      cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(database));
-      return CLI_FAILED;
-    }
+    if (hs_colmap_next_image(database, after, &image) != HS_OK)
+      return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(database));
     images->without += image.found != 0 && image.features < 0;
-    if (image.found != 0 && image.features >= 0 && !add_image(images, &image)) {
-      cli_error(COMMAND_MATCH, "%s: out of memory for its images", images->path);
-      return CLI_FAILED;
-    }
+    if (image.found != 0 && image.features >= 0 && !add_image(images, &image))
+      return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for its images", images->path);
   }
   return CLI_DONE;
 }

@@ -26,13 +26,11 @@ typedef struct doubtful_job {
 } doubtful_job;
 
 static cli_exit fail(const doubtful_job *job, const char *reason) {
-  cli_error(COMMAND_MATCH, "%s: %s", job->plan->images->path, reason);
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: %s", job->plan->images->path, reason);
 }
 
 static cli_exit fail_database(const doubtful_job *job) {
-  cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(job->plan->database));
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(job->plan->database));
 }
 
 /* Returns whether to continue. Checks for a signal from time to time. */
@@ -43,9 +41,9 @@ static bool should_continue(doubtful_job *job) {
 }
 
 static cli_exit say_stopped(const doubtful_job *job) {
-  cli_error(COMMAND_MATCH, "%s: stopped by %s before its doubtful pairs were left out; the same command continues",
-            job->plan->images->path, stop_signal_name(job->stopped_by));
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH,
+                  "%s: stopped by %s before its doubtful pairs were left out; the same command continues",
+                  job->plan->images->path, stop_signal_name(job->stopped_by));
 }
 
 /* ------------------------------------------------------------------ the pairs */
@@ -123,11 +121,10 @@ static cli_exit count_features(doubtful_job *job) {
   const double bytes = (double)features * (double)feature_bytes + (double)most * LONG_TRACKS_SORT_BYTES +
                        (double)job->capacity * (sizeof *job->pairs + 8);
   if (limit == 0 || bytes <= (double)limit) return CLI_DONE;
-  cli_error(COMMAND_MATCH,
-            "%s: %.0f bytes are needed to %s its %zu verified pairs: expected a larger --max-memory, or %s",
-            images->path, bytes, job->plan->keeps ? "follow the tracks of" : "judge", job->count,
-            job->plan->tracks > 0 ? "no --tracks" : "--doubtful keep");
-  return CLI_FAILED;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH,
+                  "%s: %.0f bytes are needed to %s its %zu verified pairs: expected a larger --max-memory, or %s",
+                  images->path, bytes, job->plan->keeps ? "follow the tracks of" : "judge", job->count,
+                  job->plan->tracks > 0 ? "no --tracks" : "--doubtful keep");
 }
 
 /* ------------------------------------------------------------------ judging */

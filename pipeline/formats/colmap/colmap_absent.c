@@ -11,9 +11,8 @@ hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const 
   hs_colmap_options complete;
   const hs_status status = colmap_complete_options(options, &complete);
   if (status != HS_OK) return status;
-  hs_message_set(complete.message, complete.message_bytes, "%s: COLMAP databases need SQLite, which this build lacks",
-                 path != NULL ? path : "");
-  return HS_ERR_UNSUPPORTED;
+  return hs_message_fail(HS_ERR_UNSUPPORTED, complete.message, complete.message_bytes,
+                         "%s: COLMAP databases need SQLite, which this build lacks", path != NULL ? path : "");
 }
 
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {

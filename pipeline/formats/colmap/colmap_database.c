@@ -249,8 +249,7 @@ static hs_status open_once(const char *layer, hs_colmap_database **database, con
   if (!made || !copy) {
     hs_memory_release(options->allocator, made);
     hs_memory_release(options->allocator, copy);
-    hs_message_set(options->message, options->message_bytes, "%s: out of memory", path);
-    return HS_ERR_MEMORY;
+    return hs_message_fail(HS_ERR_MEMORY, options->message, options->message_bytes, "%s: out of memory", path);
   }
   memset(made, 0, sizeof *made);
   made->options = *options;
@@ -275,10 +274,8 @@ static hs_status open_through(const char *layer, hs_colmap_database **database, 
   *database = NULL;
   hs_status status = colmap_complete_options(options, &complete);
   if (status != HS_OK) return status;
-  if (!path || path[0] == '\0') {
-    hs_message_set(complete.message, complete.message_bytes, "path is null or empty");
-    return HS_ERR_ARGUMENT;
-  }
+  if (!path || path[0] == '\0')
+    return hs_message_fail(HS_ERR_ARGUMENT, complete.message, complete.message_bytes, "path is null or empty");
   bool again = true;
   for (int i = 0; i < COLMAP_OPEN_TRIES && again; i++) status = open_once(layer, database, path, &complete, &again);
   if (status == HS_OK) hs_message_set(complete.message, complete.message_bytes, "%s", "");

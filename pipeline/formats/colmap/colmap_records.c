@@ -45,10 +45,8 @@ hs_status colmap_complete_options(const hs_colmap_options *options, hs_colmap_op
   hs_message_set(complete->message, complete->message_bytes, "%s", reason);
   if (status != HS_OK) return status;
   const char *fault = fault_of(complete);
-  if (fault) {
-    hs_message_set(complete->message, complete->message_bytes, "hs_colmap_options.%s", fault);
-    return HS_ERR_OPTION;
-  }
+  if (fault)
+    return hs_message_fail(HS_ERR_OPTION, complete->message, complete->message_bytes, "hs_colmap_options.%s", fault);
   if (complete->max_features == 0) complete->max_features = COLMAP_FEATURES_MAX;
   if (complete->wait_ms == 0) complete->wait_ms = COLMAP_USUAL_WAIT_MS;
   return HS_OK;

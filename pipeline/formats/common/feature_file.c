@@ -134,23 +134,18 @@ static uint64_t content_most(const feature_source *source) {
 static hs_status load_open_file(int descriptor, const feature_source *source, const char *path, file_content *content) {
   struct stat info;
   if (fstat(descriptor, &info) != 0) return load_fail_errno(source, path, "cannot read");
-  if (!S_ISREG(info.st_mode)) {
-    hs_message_set(source->message, source->message_bytes, "%s: not a regular file", path);
-    return HS_ERR_IO;
-  }
-  if ((uint64_t)info.st_size > content_most(source) || (uint64_t)info.st_size > SIZE_MAX / 2) {
-    hs_message_set(source->message, source->message_bytes, "%s: larger than %llu features can need", path,
-                   (unsigned long long)source->max_features);
-    return HS_ERR_LIMIT;
-  }
+  if (!S_ISREG(info.st_mode))
+    return hs_message_fail(HS_ERR_IO, source->message, source->message_bytes, "%s: not a regular file", path);
+  if ((uint64_t)info.st_size > content_most(source) || (uint64_t)info.st_size > SIZE_MAX / 2)
+    return hs_message_fail(HS_ERR_LIMIT, source->message, source->message_bytes,
+                           "%s: larger than %llu features can need", path, (unsigned long long)source->max_features);
   const hs_status status = source_check_memory(source, (uint64_t)info.st_size);
   if (status != HS_OK) return status;
   content->size = (size_t)info.st_size;
   content->bytes = hs_memory_alloc(source->allocator, content->size);
-  if (!content->bytes) {
-    hs_message_set(source->message, source->message_bytes, "%s: out of memory for its %zu bytes", path, content->size);
-    return HS_ERR_MEMORY;
-  }
+  if (!content->bytes)
+    return hs_message_fail(HS_ERR_MEMORY, source->message, source->message_bytes, "%s: out of memory for its %zu bytes",
+                           path, content->size);
   return load_fill(descriptor, source, path, content);
 }
 
@@ -267,8 +262,7 @@ typedef struct gzip_state {
 } gzip_state;
 
 static hs_status gzip_fail(const gzip_state *s, hs_status status, const char *reason) {
-  hs_message_set(s->source->message, s->source->message_bytes, "%s: %s", s->path, reason);
-  return status;
+  return hs_message_fail(status, s->source->message, s->source->message_bytes, "%s: %s", s->path, reason);
 }
 
 /* Doubles the output buffer. */
@@ -372,9 +366,8 @@ hs_status gzip_decompress(const feature_source *source, const char *path, uint64
   (void)most;
   (void)bytes;
   (void)size;
-  hs_message_set(source->message, source->message_bytes, "%s: it is compressed with gzip, and this build has no zlib",
-                 path);
-  return HS_ERR_UNSUPPORTED;
+  return hs_message_fail(HS_ERR_UNSUPPORTED, source->message, source->message_bytes,
+                         "%s: it is compressed with gzip, and this build has no zlib", path);
 }
 
 size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t capacity) {

@@ -311,8 +311,8 @@ hs_status cursor_fail(const text_cursor *cursor, const char *format, ...) {
   if (vsnprintf(reason, sizeof reason, format, arguments) < 0) reason[0] = '\0';
   va_end(arguments);
   const feature_source *source = cursor->source;
-  hs_message_set(source->message, source->message_bytes, "%s:%zu: %s", source->path, cursor->line, reason);
-  return HS_ERR_FORMAT;
+  return hs_message_fail(HS_ERR_FORMAT, source->message, source->message_bytes, "%s:%zu: %s", source->path,
+                         cursor->line, reason);
 }
 
 void cursor_skip_blanks(text_cursor *cursor, bool across_lines) {

@@ -86,8 +86,7 @@ hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_opt
   (void)options_adopt(&known, callers, kind, reason);
   *mine = defaults_of(known.model);
   const hs_status status = options_adopt(mine, callers, kind, reason);
-  hs_message_set(mine->message, mine->message_bytes, "%s", reason);
-  return status;
+  return hs_message_fail(status, mine->message, mine->message_bytes, "%s", reason);
 }
 
 const hs_allocator *geometry_allocator(const hs_verify_options *callers) {
@@ -483,8 +482,8 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
 
 static hs_status check_count(const hs_verify_options *options, size_t count) {
   if (count <= GEOMETRY_MATCHES_MAX) return HS_OK;
-  hs_message_set(options->message, options->message_bytes, "%zu matches: at most 2^26 can be verified at once", count);
-  return HS_ERR_LIMIT;
+  return hs_message_fail(HS_ERR_LIMIT, options->message, options->message_bytes,
+                         "%zu matches: at most 2^26 can be verified at once", count);
 }
 
 hs_status verify_points_with(verify_scratch *scratch, const double *points_a, const double *points_b, size_t count,
@@ -495,10 +494,7 @@ hs_status verify_points_with(verify_scratch *scratch, const double *points_a, co
   hs_status status = geometry_adopt_options(options, &full);
   if (status != HS_OK) return status;
   const char *const fault = fault_of(&full);
-  if (fault) {
-    hs_message_set(full.message, full.message_bytes, "%s", fault);
-    return HS_ERR_OPTION;
-  }
+  if (fault) return hs_message_fail(HS_ERR_OPTION, full.message, full.message_bytes, "%s", fault);
   if (count > 0 && (!points_a || !points_b)) return HS_ERR_ARGUMENT;
   status = check_count(&full, count);
   if (status != HS_OK) return status;
@@ -510,8 +506,7 @@ hs_status verify_points_with(verify_scratch *scratch, const double *points_a, co
   status = verify_scratch_reserve(scratch, count, &points);
   if (status != HS_OK) {
     memset(geometry, 0, sizeof *geometry);
-    hs_message_set(full.message, full.message_bytes, "out of memory for %zu matches", count);
-    return status;
+    return hs_message_fail(status, full.message, full.message_bytes, "out of memory for %zu matches", count);
   }
   lay_out(&v, scratch, points);
   random_state random = {full.seed};
@@ -567,10 +562,8 @@ hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, co
   if (status != HS_OK) return status;
   double *points = NULL;
   status = verify_scratch_reserve(scratch, count, &points);
-  if (status != HS_OK) {
-    hs_message_set(full.message, full.message_bytes, "out of memory for %zu matches", count);
-    return status;
-  }
+  if (status != HS_OK)
+    return hs_message_fail(status, full.message, full.message_bytes, "out of memory for %zu matches", count);
   status = hs_gather_points(a, b, pairs, pair_stride_bytes, count, points, points + 2 * count);
   if (status != HS_OK) return status;
   return verify_points_with(scratch, points, points + 2 * count, count, &full, inliers, geometry);

@@ -73,8 +73,7 @@ static bool is_sure(const judge *j, const hs_judged_pair *pair) {
 }
 
 static hs_status fail(const judge *j, hs_status status, const char *message) {
-  hs_message_set(j->options.message, j->options.message_bytes, "%s", message);
-  return status;
+  return hs_message_fail(status, j->options.message, j->options.message_bytes, "%s", message);
 }
 
 /* Allocates count + 1 elements, so that an empty array is no failure; null: out of memory. */

@@ -10,15 +10,12 @@
 /* Checks an image's features for matching. match_check makes the other checks for each pair. */
 static hs_status check(const hs_pairs *run, uint32_t image, const hs_features *f, char message[PAIR_MESSAGE_BYTES]) {
   const hs_collection_image *wanted = &run->collection.images[image];
-  if (!wanted->features && f->count != wanted->feature_count) {
-    hs_message_set(message, PAIR_MESSAGE_BYTES, "reading gave %zu features, the collection says %zu", f->count,
-                   wanted->feature_count);
-    return HS_ERR_ARGUMENT;
-  }
-  if (f->count > 0 && run->options.verify && !f->keypoints) {
-    hs_message_set(message, PAIR_MESSAGE_BYTES, "features.keypoints is null, which verification needs");
-    return HS_ERR_ARGUMENT;
-  }
+  if (!wanted->features && f->count != wanted->feature_count)
+    return hs_message_fail(HS_ERR_ARGUMENT, message, PAIR_MESSAGE_BYTES,
+                           "reading gave %zu features, the collection says %zu", f->count, wanted->feature_count);
+  if (f->count > 0 && run->options.verify && !f->keypoints)
+    return hs_message_fail(HS_ERR_ARGUMENT, message, PAIR_MESSAGE_BYTES,
+                           "features.keypoints is null, which verification needs");
   return HS_OK;
 }
 
