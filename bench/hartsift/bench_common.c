@@ -1,17 +1,13 @@
 /* Functions that the modes share; see bench_modes.h. */
 #include "bench/hartsift/bench_modes.h"
 
-#include <time.h>
+#include "pipeline/base/number_tools.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
 #endif
 
-double bench_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
+double bench_ms(void) { return clock_s(CLOCK_MONOTONIC) * 1e3; }
 
 static int by_value(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;

@@ -13,6 +13,7 @@
 #include "cpu/dispatch.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/base/number_tools.h"
 #include "stages/pyramid.h"
 
 enum {
@@ -44,12 +45,6 @@ typedef struct variant_times {
 
 /* On one thread processor time, which other programs disturb less. */
 static clockid_t timed_clock = CLOCK_PROCESS_CPUTIME_ID;
-
-static double now_ms(void) {
-  struct timespec t;
-  clock_gettime(timed_clock, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 static void *take(size_t bytes) {
   void *p = hs_memory_alloc(NULL, bytes);
@@ -104,7 +99,7 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
     const octave_view *v = &p->octaves[o];
     plane_view work = octave_level(v, 0);
     work.data = p->work;
-    const double start = now_ms();
+    const double start = clock_s(timed_clock) * 1e3;
     if (o == 0) {
       const base_args base = {
           .source = p->source, .first_octave = -1, .filter = &p->base_filter, .work = work, .out = octave_level(v, 0)};
@@ -113,16 +108,16 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
       const halve_args halve = {octave_level(&p->octaves[o - 1], SCALES), octave_level(v, 0), {0}};
       ops->halve(queue, &halve);
     }
-    const double based = now_ms();
+    const double based = clock_s(timed_clock) * 1e3;
     ms[o == 0 ? 0 : 2] += based - start;
     for (int32_t s = 1; s < LEVELS; s++) {
       const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work,
                               BORDER_REFLECT_101,     &p->step_filter[s], {0}};
       ops->blur(queue, &blur);
     }
-    ms[1] += now_ms() - based;
+    ms[1] += clock_s(timed_clock) * 1e3 - based;
   }
-  const double blurred = now_ms();
+  const double blurred = clock_s(timed_clock) * 1e3;
   const detect_args detect = {.octaves = p->octaves,
                               .octave_count = p->geometry.octave_count,
                               .top_filter = &p->step_filter[SCALES + 2],
@@ -139,7 +134,7 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
                               .keypoints = p->keypoints,
                               .candidates = &p->found};
   ops->detect(queue, &detect);
-  ms[3] += now_ms() - blurred;
+  ms[3] += clock_s(timed_clock) * 1e3 - blurred;
 }
 
 /* Minimum bytes moved and operations over all octaves, with the stages unfused. */

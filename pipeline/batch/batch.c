@@ -9,6 +9,7 @@
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/base/text.h"
 #include "pipeline/batch/batch_run.h"
 #include "pipeline/context/engine.h"
@@ -21,19 +22,13 @@ static const options_kind batch_options_kind = OPTIONS_KIND(hs_batch_options, de
 static const options_kind progress_kind = OPTIONS_KIND(hs_batch_progress, added);
 static const options_kind statistics_kind = OPTIONS_KIND(hs_batch_statistics, read_cpu_s);
 
-static double thread_cpu_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* ---- threads */
 
 /* Records the end of a thread of a role. The last reader closes the queue of ready images. */
 static void role_ended(const batch_thread *thread, double cpu_s) {
   hs_batch *batch = thread->batch;
   const batch_role role = thread->role;
-  const double lived_s = batch_now_s() - batch->started_s;
+  const double lived_s = clock_s(CLOCK_MONOTONIC) - batch->started_s;
   pthread_mutex_lock(&batch->lock);
   batch->running[role]--;
   batch->cpu_s[role] += cpu_s;
@@ -54,7 +49,7 @@ static void *run_thread(void *argument) {
     batch_run_reader(thread);
   else
     batch_run_feeder(thread);
-  role_ended(thread, thread_cpu_s());
+  role_ended(thread, clock_s(CLOCK_THREAD_CPUTIME_ID));
   return NULL;
 }
 
@@ -375,7 +370,7 @@ static hs_status start_once(hs_batch *batch) {
   const bool must_start = status == HS_OK && !batch->is_started;
   if (must_start) {
     memcpy(batch->running, batch->counts, sizeof batch->running);
-    batch->started_s = batch_now_s();
+    batch->started_s = clock_s(CLOCK_MONOTONIC);
     batch->is_started = true;
   }
   pthread_mutex_unlock(&batch->lock);

@@ -227,12 +227,6 @@ void buffer_pool_plain_release(buffer_pool *pool, void *memory) {
 
 /* ------------------------------------------------------------------ slots between threads and the caller */
 
-double batch_now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 bool batch_is_stopped(hs_batch *batch) {
   pthread_mutex_lock(&batch->lock);
   const bool stopped = batch->stopped;
@@ -243,9 +237,9 @@ bool batch_is_stopped(hs_batch *batch) {
 void *batch_pop(batch_thread *thread, bounded_queue *queue) {
   void *item = bounded_queue_try_pop(queue);
   if (item) return item;
-  const double before = batch_now_s();
+  const double before = clock_s(CLOCK_MONOTONIC);
   item = bounded_queue_pop(queue);
-  thread->waited_s += batch_now_s() - before;
+  thread->waited_s += clock_s(CLOCK_MONOTONIC) - before;
   return item;
 }
 

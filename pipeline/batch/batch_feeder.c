@@ -57,7 +57,7 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
 
 /* Counts one image more (sign 1) or one less (-1) in flight. finished: the image counts for the measured speed. */
 static void feeder_count(batch_feeder *feeder, int32_t sign, double pixels, bool finished) {
-  const double now = batch_now_s();
+  const double now = clock_s(CLOCK_MONOTONIC);
   pthread_mutex_lock(&feeder->batch->lock);
   if (feeder->count == 0) device_speed_begin(&feeder->speed, now);
   feeder->count += sign;
@@ -119,7 +119,7 @@ static void feeder_collect(batch_feeder *feeder) {
   }
   hs_status status = hs_wait_any(feeder->context, list, &image);
   batch_slot *slot = feeder_take(feeder, image, true);
-  slot->result.milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
+  slot->result.milliseconds = clock_s(CLOCK_MONOTONIC) * 1e3 - slot->submitted_ms;
   if (status == HS_OK) {
     slot->result.way = (int32_t)in_flight_way(feeder->context, &slot->result.way_reason);
     (void)hs_features_to_original(list, &slot->source.image); /* cannot fail: the features are of this image */
@@ -144,7 +144,7 @@ static void feeder_collect(batch_feeder *feeder) {
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
   slot->result.device = feeder->device;
   while (feeder->context) {
-    slot->submitted_ms = batch_now_s() * 1e3;
+    slot->submitted_ms = clock_s(CLOCK_MONOTONIC) * 1e3;
     slot->source.mask = slot->mask.data ? &slot->mask : NULL;
     const hs_status status = hs_submit_source(feeder->context, &slot->source);
     const hs_status_class kind = hs_status_class_of(status);
@@ -177,7 +177,7 @@ static bool feeder_may_leave(batch_feeder *feeder) {
 
 static device_share feeder_share(batch_feeder *feeder) {
   hs_batch *batch = feeder->batch;
-  const double now = batch_now_s();
+  const double now = clock_s(CLOCK_MONOTONIC);
   const size_t ready = bounded_queue_count(&batch->ready);
   device_share share = {0};
   pthread_mutex_lock(&batch->lock);

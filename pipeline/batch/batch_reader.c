@@ -9,7 +9,7 @@ static bool take_next(batch_thread *thread, batch_slot *slot) {
   double before = 0;
   pthread_mutex_lock(&batch->lock);
   while (!batch->stopped && batch->input_count == 0 && !batch->no_more) {
-    if (before == 0) before = batch_now_s();
+    if (before == 0) before = clock_s(CLOCK_MONOTONIC);
     pthread_cond_wait(&batch->arrived, &batch->lock);
   }
   const bool taken = !batch->stopped && batch->input_count > 0;
@@ -26,7 +26,7 @@ static bool take_next(batch_thread *thread, batch_slot *slot) {
                                      .notes = &slot->notes};
   }
   pthread_mutex_unlock(&batch->lock);
-  if (before > 0) thread->waited_s += batch_now_s() - before;
+  if (before > 0) thread->waited_s += clock_s(CLOCK_MONOTONIC) - before;
   return taken;
 }
 

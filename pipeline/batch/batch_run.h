@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "pipeline/base/number_tools.h"
 #include "pipeline/batch/batch_bounds.h"
 #include "pipeline/context/options.h"
 #include "pipeline/include/hartsift_batch.h"
@@ -126,9 +127,6 @@ struct hs_batch {
 };
 
 /* ---- batch_bounds.c: slots */
-
-/* Returns seconds since a fixed moment. */
-double batch_now_s(void);
 
 bool batch_is_stopped(hs_batch *batch);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "pipeline/base/number_tools.h"
 #include "pipeline/cli/batch/batch_images.h"
 #include "pipeline/cli/batch/batch_report.h"
 #include "pipeline/cli/common/progress.h"
@@ -180,13 +180,11 @@ static int wait_for_end(batch_job *job, const stop_signals *signals, hs_status *
 }
 
 static batch_times count_times(const batch_job *job, double start_s) {
-  struct timespec now;
   const hs_colmap_database *database = job->store.database.handle;
   hs_batch_statistics numbers = {.struct_size = sizeof numbers};
   (void)hs_batch_get_statistics(job->run, &numbers);
   const double write_cpu_s = job->write_cpu_s + (database ? colmap_writer_cpu_s(database) : 0);
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  const double all = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - start_s;
+  const double all = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start_s;
   const double extract = all - numbers.read_cpu_s - write_cpu_s;
   batch_times times = {.read_cpu_s = numbers.read_cpu_s,
                        .extract_cpu_s = extract > 0 ? extract : 0,
@@ -233,8 +231,7 @@ static void note_gone_images(batch_job *job) {
 
 static cli_exit run_batch(batch_job *job) {
   stop_signals signals;
-  struct timespec start;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+  const double start_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
   stop_signals_block(&signals); /* threads inherit this, so that only wait_for_end takes signals */
   batch_report_begin(&job->report, job->set, job->count);
   if (job->count == 0 && !job->report.is_quiet && job->list.count == 0)
@@ -244,7 +241,7 @@ static cli_exit run_batch(batch_job *job) {
   if (status == HS_OK) status = batch_images_add(job);
   const int stopped_by = wait_for_end(job, &signals, &status);
   batch_images_commit(job);
-  const batch_times times = count_times(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
+  const batch_times times = count_times(job, start_s);
   batch_report_end(&job->report, &job->devices, &times);
   hs_batch_statistics numbers = {.struct_size = sizeof numbers};
   (void)hs_batch_get_statistics(job->run, &numbers);

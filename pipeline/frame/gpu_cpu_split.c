@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/base/number_tools.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/context/options.h"
@@ -15,12 +16,6 @@
    has one octave less, until a split takes GIVE_UP_RATIO times as long as the best so far. */
 enum { TRIALS = 3 };
 static const double GIVE_UP_RATIO = 1.5;
-
-static double now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 /* Appends the CPU's features (those of the small octaves) to the GPU's. False: they exceed the capacity. */
 static bool append(hs_context *c, const workspace *w, frame_result *result) {
@@ -145,9 +140,9 @@ static hs_status time_split(hs_context *c, const frame_request *r, int32_t octav
   frame_result result;
   hs_status st = HS_OK;
   for (int trial = 0; trial <= TRIALS && st == HS_OK; trial++) {
-    const double start = now_ms();
+    const double start = clock_s(CLOCK_MONOTONIC);
     st = run(c, r, octaves, all, &result);
-    const double spent = now_ms() - start;
+    const double spent = clock_s(CLOCK_MONOTONIC) - start;
     if (trial == 1 || (trial > 1 && spent < *best)) *best = spent;
   }
   return st;

@@ -1,6 +1,7 @@
 /*
  * Reads, extracts and stores the images of a batch, on several threads; see batch_images.h.
  */
+#include "pipeline/base/number_tools.h"
 #include "pipeline/cli/batch/batch_images.h"
 
 #include <errno.h>
@@ -13,12 +14,6 @@
 
 static size_t position_in_list(const batch_job *job, size_t index) {
   return (size_t)(job->shard - 1) + index * (size_t)job->shards;
-}
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static const batch_computed not_computed = {.device = -1};
@@ -217,7 +212,7 @@ static void write_result(batch_job *job, int32_t writer, const batch_prepared_re
     status = write_file(job, position, writer, result, &record, message);
   pthread_mutex_lock(&job->lock);
   if (status == HS_OK) batch_report_notes(&job->report, result->notes);
-  if (result->status == HS_OK && job->first_s == 0) job->first_s = now_s() - job->started_s;
+  if (result->status == HS_OK && job->first_s == 0) job->first_s = clock_s(CLOCK_MONOTONIC) - job->started_s;
   pthread_mutex_unlock(&job->lock);
   batch_prepared_free(one->prepared);
   if (status != HS_OK) conclude_failed(job, position, record, status, message);
@@ -233,7 +228,9 @@ static hs_status mask_of(void *user, size_t index, void *image_user, const hs_im
 
 /* ---- threads that take results */
 
-static void count_wait(batch_writer *writer, double before_s) { writer->waited_s += now_s() - before_s; }
+static void count_wait(batch_writer *writer, double before_s) {
+  writer->waited_s += clock_s(CLOCK_MONOTONIC) - before_s;
+}
 
 /* Returns the next result; null: there are no more. If all results wait for earlier images of the database, waits
    too. */
@@ -241,7 +238,7 @@ static const hs_batch_result *take_result(batch_writer *writer) {
   enum { LOOK_AGAIN_NS = 5000000 };
   const hs_batch_result *result = NULL;
   const struct timespec pause = {.tv_nsec = LOOK_AGAIN_NS};
-  const double before_s = now_s();
+  const double before_s = clock_s(CLOCK_MONOTONIC);
   while (hs_batch_next(writer->job->run, -1, &result) == HS_ERR_CAPACITY) nanosleep(&pause, NULL);
   count_wait(writer, before_s);
   return result;
@@ -274,7 +271,7 @@ static void prepare_rows(batch_writer *writer) {
 static bool take_prepared(batch_writer *writer, size_t next, batch_prepared_result *one) {
   batch_job *job = writer->job;
   batch_prepared_result *position = &job->prepared[next % job->capacity];
-  const double before_s = now_s();
+  const double before_s = clock_s(CLOCK_MONOTONIC);
   pthread_mutex_lock(&job->flow);
   while (!position->result && job->writers_running > 1) pthread_cond_wait(&job->changed, &job->flow);
   *one = *position;
@@ -294,19 +291,13 @@ static void write_rows(batch_writer *writer) {
   }
 }
 
-static double thread_cpu_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static void writer_ended(batch_writer *writer, double cpu_s, bool writes) {
   batch_job *job = writer->job;
   pthread_mutex_lock(&job->flow);
   job->writers_running--;
   job->write_cpu_s += cpu_s;
   if (writes) job->waited_s += writer->waited_s;
-  if (writes) job->lived_s += now_s() - job->started_s;
+  if (writes) job->lived_s += clock_s(CLOCK_MONOTONIC) - job->started_s;
   pthread_cond_broadcast(&job->changed);
   pthread_mutex_unlock(&job->flow);
 }
@@ -321,7 +312,7 @@ static void *run_writer(void *argument) {
     write_rows(writer);
   else
     prepare_rows(writer);
-  writer_ended(writer, thread_cpu_s(), !is_database || is_last);
+  writer_ended(writer, clock_s(CLOCK_THREAD_CPUTIME_ID), !is_database || is_last);
   return NULL;
 }
 
@@ -334,7 +325,7 @@ hs_status batch_images_start(batch_job *job) {
   job->writers = calloc((size_t)job->writer_count, sizeof *job->writers);
   job->prepared = is_database ? calloc(job->capacity, sizeof *job->prepared) : NULL;
   if (!job->writers || (is_database && !job->prepared)) status = HS_ERR_MEMORY;
-  job->started_s = now_s();
+  job->started_s = clock_s(CLOCK_MONOTONIC);
   job->writers_running = job->writers ? job->writer_count : 0;
   for (int32_t i = 0; i < job->writers_running && status == HS_OK; i++) {
     batch_writer *writer = &job->writers[i];

@@ -1,6 +1,7 @@
 /*
  * Helpers of all subcommands; see cli_common.h.
  */
+#include "pipeline/base/number_tools.h"
 #include "pipeline/cli/common/cli_common.h"
 
 #include <errno.h>
@@ -279,11 +280,7 @@ cli_exit cli_finish_stdout(command_id command, cli_exit result) {
   return result == CLI_DONE ? CLI_FAILED : result;
 }
 
-double cli_milliseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
+double cli_milliseconds(void) { return clock_s(CLOCK_MONOTONIC) * 1e3; }
 
 /* ---- names of outputs */
 

@@ -322,13 +322,13 @@ static hs_status gzip_run(gzip_state *s) {
   }
 }
 
-static voidpf gzip_alloc(voidpf user, uInt items, uInt size) {
+void *zlib_alloc(void *user, unsigned items, unsigned size) {
   size_t bytes;
   const hs_allocator *const *allocator = user;
   return hs_size_mul(items, size, &bytes) ? hs_memory_alloc(*allocator, bytes) : NULL;
 }
 
-static void gzip_release(voidpf user, voidpf pointer) {
+void zlib_release(void *user, void *pointer) {
   const hs_allocator *const *allocator = user;
   hs_memory_release(*allocator, pointer);
 }
@@ -336,7 +336,7 @@ static void gzip_release(voidpf user, voidpf pointer) {
 hs_status gzip_decompress(const feature_source *source, const char *path, uint64_t most, uint8_t **bytes,
                           size_t *size) {
   const hs_allocator *allocator = source->allocator;
-  gzip_state s = {.stream = {.zalloc = gzip_alloc, .zfree = gzip_release, .opaque = (voidpf)&allocator},
+  gzip_state s = {.stream = {.zalloc = zlib_alloc, .zfree = zlib_release, .opaque = (voidpf)&allocator},
                   .source = source,
                   .path = path,
                   .packed = *bytes,

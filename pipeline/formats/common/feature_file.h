@@ -94,4 +94,8 @@ hs_status gzip_decompress(const feature_source *source, const char *path, uint64
    bytes; 0 on failure. */
 size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t capacity);
 
+/* zlib's memory functions; user: address of a pointer to the allocator. */
+void *zlib_alloc(void *user, unsigned items, unsigned size);
+void zlib_release(void *user, void *pointer);
+
 #endif

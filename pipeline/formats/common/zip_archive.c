@@ -192,22 +192,11 @@ static hs_status zip_locate(const feature_source *source, const char *name, cons
 }
 
 #if HARTSIFT_HAVE_ZLIB
-static voidpf zip_inflate_alloc(voidpf user, uInt items, uInt size) {
-  size_t bytes;
-  const hs_allocator *const *allocator = user;
-  return hs_size_mul(items, size, &bytes) ? hs_memory_alloc(*allocator, bytes) : NULL;
-}
-
-static void zip_inflate_release(voidpf user, voidpf pointer) {
-  const hs_allocator *const *allocator = user;
-  hs_memory_release(*allocator, pointer);
-}
-
 /* Inflates raw deflate data. *made: number of bytes written, up to `size`; *whole: the data ended there. */
 static hs_status zip_inflate(const feature_source *source, const uint8_t *packed, size_t packed_size, uint8_t *out,
                              size_t size, size_t *made, bool *whole) {
   const hs_allocator *allocator = source->allocator;
-  z_stream stream = {.zalloc = zip_inflate_alloc, .zfree = zip_inflate_release, .opaque = (voidpf)&allocator};
+  z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_release, .opaque = (voidpf)&allocator};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return HS_ERR_MEMORY;
   int result = Z_OK;
   size_t in_at = 0;
