@@ -21,8 +21,7 @@ static bool have_device(void) {
 #endif
 }
 
-#define NEED_DEVICE()                                                                                                  \
-  if (!have_device()) skip_because(NEEDS_GPU)
+#define GPU_TEST(NAME) TEST_WHERE(have_device(), NEEDS_GPU, NAME)
 
 static hs_context *open_context(const hs_options *options, hs_device device) {
   hs_options o = *options;
@@ -66,8 +65,7 @@ static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
   return im;
 }
 
-TEST(test_profiles_and_sizes) {
-  NEED_DEVICE();
+GPU_TEST(test_profiles_and_sizes) {
   static const int32_t sizes[][2] = {{1, 1},    {2, 1},     {1, 97},    {5, 5},     {6, 5},   {7, 300},
                                      {2, 2},    {3, 3},     {3, 2},     {2, 3},     {2, 97},  {97, 3},
                                      {11, 11},  {17, 13},   {31, 33},   {64, 64},   {97, 61}, {127, 5},
@@ -84,8 +82,7 @@ TEST(test_profiles_and_sizes) {
 /* Pictures large enough to be uploaded in bands while their base is made: two, three and eight bands, on every
  * profile's grid. The caller's rows need not start on words. With this many features each feature has its own warp; in
  * the other, smaller pictures two warps share a feature. */
-TEST(test_large_pictures) {
-  NEED_DEVICE();
+GPU_TEST(test_large_pictures) {
   static const int32_t sizes[][2] = {{1301, 1001}, {1601, 1203}, {2501, 1701}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
     for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
@@ -97,8 +94,7 @@ TEST(test_large_pictures) {
 
 static uint32_t next_random(uint32_t *s) { return *s = *s * 1664525u + 1013904223u; }
 
-TEST(test_hard_pictures) {
-  NEED_DEVICE();
+GPU_TEST(test_hard_pictures) {
   enum { W = 203, H = 155 };
   static uint8_t pixels[W * H];
   for (int kind = 0; kind < 5; kind++) {
@@ -117,8 +113,7 @@ TEST(test_hard_pictures) {
   }
 }
 
-TEST(test_same_over_runs) {
-  NEED_DEVICE();
+GPU_TEST(test_same_over_runs) {
   const hs_options o = profile(HS_PROFILE_LOWE);
   scoped_image im = scene(480, 360, 4), other = scene(99, 77, 4);
   scoped_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
@@ -134,8 +129,7 @@ TEST(test_same_over_runs) {
 
 /* Alternating sizes, each extracted one to four times: launched kernel by kernel, recorded, replayed, evicted and
  * recorded anew; with and without a caller's stream. */
-TEST(test_sizes_by_turns) {
-  NEED_DEVICE();
+GPU_TEST(test_sizes_by_turns) {
 #if HARTSIFT_HAVE_CUDA
   enum { SIZES = 40 };
   const hs_options o = profile(HS_PROFILE_LOWE);
@@ -172,8 +166,7 @@ TEST(test_sizes_by_turns) {
 }
 
 /* Initial capacities are far too small: the frame is repeated and gives the same result. */
-TEST(test_overflow) {
-  NEED_DEVICE();
+GPU_TEST(test_overflow) {
   const hs_options o = profile(HS_PROFILE_LOWE);
   scoped_image im = scene(320, 240, 8);
   scoped_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);

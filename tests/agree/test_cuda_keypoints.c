@@ -233,10 +233,7 @@ static void compare_image(const uint8_t *pixels, int32_t width, int32_t height, 
   reference_frame_free(&r);
 }
 
-static bool no_device(void) {
-  char reason[DEVICE_NAME_BYTES];
-  return device_count(reason, sizeof reason) == 0;
-}
+#  define GPU_TEST(NAME) TEST_WHERE(device_count(NULL, 0) > 0, NEEDS_GPU, NAME)
 
 static hs_options options_of(hs_profile profile) {
   hs_options options;
@@ -245,8 +242,7 @@ static hs_options options_of(hs_profile profile) {
   return options;
 }
 
-TEST(profiles_agree) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(profiles_agree) {
   scoped_image image = {0};
   assert_int_equal(hs_render_scene(203, 167, 5, NULL, NULL, &image), HS_OK);
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
@@ -264,8 +260,7 @@ TEST(profiles_agree) {
   }
 }
 
-TEST(sizes_agree) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(sizes_agree) {
   static const int32_t sizes[][2] = {{1, 1}, {1, 70}, {90, 1}, {2, 3}, {7, 7}, {6, 31}, {33, 17}, {64, 64}, {127, 65}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     SCOPED_MEMORY uint8_t *noise = reference_noise(sizes[i][0], sizes[i][1], (uint32_t)i, 2);
@@ -278,8 +273,7 @@ TEST(sizes_agree) {
   }
 }
 
-TEST(dense_and_constant_agree) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(dense_and_constant_agree) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(150, 140, 3, 0);
   assert_non_null(noise);
   hs_options options = options_of(HS_PROFILE_LOWE);
@@ -290,8 +284,7 @@ TEST(dense_and_constant_agree) {
   compare_image(noise, 150, 140, &options, NULL, false);
 }
 
-TEST(wide_windows_agree) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(wide_windows_agree) {
   scoped_image image = {0};
   assert_int_equal(hs_render_scene(420, 330, 9, NULL, NULL, &image), HS_OK);
   hs_options options = options_of(HS_PROFILE_LOWE);
@@ -301,8 +294,7 @@ TEST(wide_windows_agree) {
   compare_image(image.data, image.width, image.height, &options, NULL, true);
 }
 
-TEST(filters_agree) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(filters_agree) {
   enum { W = 160, H = 120 };
   SCOPED_MEMORY uint8_t *noise = reference_noise(W, H, 12, 3), *mask = calloc(W + 5, H);
   assert_true(noise && mask);
@@ -318,8 +310,7 @@ TEST(filters_agree) {
   compare_image(noise, W, H, &options, &filter, true);
 }
 
-TEST(selection_agrees) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(selection_agrees) {
   scoped_image image = {0};
   assert_int_equal(hs_render_scene(240, 200, 4, NULL, NULL, &image), HS_OK);
   static const int32_t most[] = {1, 2, 31, 100, 256, 257, 100000};
@@ -336,8 +327,7 @@ TEST(selection_agrees) {
 }
 
 /* Every sample is a candidate: more than a block's list holds. */
-TEST(crowded_masks_agree) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(crowded_masks_agree) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(90, 70, 8, 1);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 90, .height = 70};
@@ -372,8 +362,7 @@ TEST(crowded_masks_agree) {
 }
 
 /* A list that is too short does not change the entries written, and counting continues. */
-TEST(capacities_agree) {
-  if (no_device()) skip_because(NEEDS_GPU);
+GPU_TEST(capacities_agree) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(200, 180, 21, 2);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 200, .height = 180};

@@ -64,12 +64,7 @@ static void *room(size_t bytes) {
   return p;
 }
 
-static bool have_device(void) {
-  char why[256];
-  return device_count(why, sizeof why) > 0;
-}
-#  define NEED_DEVICE()                                                                                                \
-    if (!have_device()) skip_because(NEEDS_GPU)
+#  define GPU_TEST(NAME) TEST_WHERE(device_count(NULL, 0) > 0, NEEDS_GPU, NAME)
 
 /* ------------------------------------------------------------------ lists */
 
@@ -285,8 +280,7 @@ static void check_content(match_type type, content what, uint32_t rows, uint32_t
 static const uint32_t sizes[] = {0, 1, 2, 3, 31, 63, 64, 65, 127, 128, 129, 257, 1000};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-TEST(test_sizes) {
-  NEED_DEVICE();
+GPU_TEST(test_sizes) {
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (size_t i = 0; i < SIZES; i++)
     for (size_t j = 0; j < SIZES; j++) {
@@ -295,8 +289,7 @@ TEST(test_sizes) {
     }
 }
 
-TEST(test_contents) {
-  NEED_DEVICE();
+GPU_TEST(test_contents) {
   static const uint32_t shapes[][2] = {{129, 1000}, {1000, 129}, {700, 1300}, {2, 513}};
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (int what = 0; what < CONTENTS; what++)
@@ -309,8 +302,7 @@ TEST(test_contents) {
 }
 
 /* The largest possible squared distance, and lists of unlike content. */
-TEST(test_far_apart) {
-  NEED_DEVICE();
+GPU_TEST(test_far_apart) {
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   static const content pairs[][2] = {{ZEROS, FULL}, {FULL, ZEROS}, {SKEWED, FULL}, {NOISE, EXTREMES}, {ZEROS, SKEWED}};
   for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
@@ -321,8 +313,7 @@ TEST(test_far_apart) {
   }
 }
 
-TEST(test_long_lists) {
-  NEED_DEVICE();
+GPU_TEST(test_long_lists) {
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   static const uint32_t shapes[][2] = {{4097, 4097}, {1, 4097}, {4097, 1}, {129, 4097}, {4097, 3}};
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -332,15 +323,13 @@ TEST(test_long_lists) {
   check_content(MATCH_F32, NOISE, 129, 4097, "long lists of floats");
 }
 
-TEST(test_float_sizes) {
-  NEED_DEVICE();
+GPU_TEST(test_float_sizes) {
   for (size_t i = 0; i < SIZES; i++)
     for (size_t j = i % 2; j < SIZES; j += 2) check_content(MATCH_F32, NOISE, sizes[i], sizes[j], "floats");
 }
 
 /* Descriptors with infinite or NaN squares are no candidates; those with tiny squares are. */
-TEST(test_floats_not_finite) {
-  NEED_DEVICE();
+GPU_TEST(test_floats_not_finite) {
   test_case t = {
       .type = MATCH_F32, .first = make_list(MATCH_F32, NOISE, 300), .second = make_list(MATCH_F32, NOISE, 200)};
   float *a = t.first.descriptors, *b = t.second.descriptors;
@@ -356,8 +345,7 @@ TEST(test_floats_not_finite) {
   check_case(&t, "floats that are not finite");
 }
 
-TEST(test_guides) {
-  NEED_DEVICE();
+GPU_TEST(test_guides) {
   static const double homography[9] = {0.98, 0.03, 4.0, -0.02, 1.01, -3.0, 1e-5, -2e-5, 1.0};
   static const double fundamental[9] = {1e-7, 3e-6, -0.004, -2e-6, 2e-7, 0.011, 0.003, -0.012, 0.9};
   static const double degenerate[9] = {0, 0, 1, 0, 0, 1, 1, 0, -320}; /* projects some points to w = 0 */
@@ -377,8 +365,7 @@ TEST(test_guides) {
         }
 }
 
-TEST(test_captured) {
-  NEED_DEVICE();
+GPU_TEST(test_captured) {
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (int type = 0; type < 2; type++) {
     test_case t = {.type = (match_type)type,
@@ -391,8 +378,7 @@ TEST(test_captured) {
 }
 
 /* More features than the pair tiles hold at their smallest size. */
-TEST(test_many_pairs) {
-  NEED_DEVICE();
+GPU_TEST(test_many_pairs) {
   const uint32_t count = 1024u * 1024u + 77u;
   test_case t = {.type = MATCH_U8, .first = {.count = count}, .second = {.count = count}};
   device_case d;

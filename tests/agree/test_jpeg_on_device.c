@@ -89,8 +89,7 @@ static bool decode_both(uint32_t number, const uint8_t *bytes, size_t size, int 
   return refused == 0;
 }
 
-TEST(test_made_files) {
-  if (!gpu.is_there) skip_because(NEEDS_GPU);
+TEST_WHERE(gpu.is_there, NEEDS_GPU, test_made_files) {
   for (uint32_t i = 0; i < MADE; i++) {
     size_t size;
     unsigned char *bytes = jpeg_case_make(i, i % 50 == 49 ? 1500 : 200, JPEG_SUM_MAX, &size);
@@ -99,8 +98,7 @@ TEST(test_made_files) {
   }
 }
 
-TEST(test_changed_files) {
-  if (!gpu.is_there) skip_because(NEEDS_GPU);
+TEST_WHERE(gpu.is_there, NEEDS_GPU, test_changed_files) {
   int equal = 0;
   for (uint32_t i = 0; i < MUTATED; i++) {
     size_t size;

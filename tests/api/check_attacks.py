@@ -20,7 +20,7 @@ def faults_of(item):
             yield f"there is no {file}"
         for function in re.findall(r"\w+", functions):
             named += 1
-            if path and not re.search(r"\b(def |void |TEST\w*\(([^()]*, )?)" + function + r"\b", text):
+            if path and not re.search(r"\b(def |void |\w*TEST\w*\((.*, )?)" + function + r"\b", text):
                 yield f"{file} has no {function}"
     if TESTS.split(item)[-1].strip() or named == 0:
         yield "does not end with its tests"

@@ -20,8 +20,7 @@ static int32_t devices(void) {
 #endif
 }
 
-#define NEED_DEVICE()                                                                                                  \
-  if (devices() == 0) skip_because(NEEDS_GPU)
+#define GPU_TEST(NAME) TEST_WHERE(devices() > 0, NEEDS_GPU, NAME)
 
 /* A profile's options on the first device. */
 static hs_options device_options(hs_profile profile) {
@@ -77,8 +76,7 @@ static hs_status extract_and_end(const hs_allocator *allocator) {
   return st;
 }
 
-TEST(test_failing_allocations) {
-  NEED_DEVICE();
+GPU_TEST(test_failing_allocations) {
   const hs_options o = device_options(HS_PROFILE_LOWE);
   size_t failures = 0;
   for (hs_status st = HS_ERR_MEMORY; st != HS_OK; failures += st != HS_OK) {
@@ -94,8 +92,7 @@ TEST(test_failing_allocations) {
   assert_true(failures >= 4); /* the context and its device part; two arrays of features */
 }
 
-TEST(test_known_size_allocates_nothing) {
-  NEED_DEVICE();
+GPU_TEST(test_known_size_allocates_nothing) {
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_options o = device_options(HS_PROFILE_LOWE);
@@ -121,8 +118,7 @@ TEST(test_known_size_allocates_nothing) {
 /* ------------------------------------------------------------------ limits */
 
 /* A frame that exceeds the limit is extracted in tiles, or refused if these exceed it too. */
-TEST(test_max_memory) {
-  NEED_DEVICE();
+GPU_TEST(test_max_memory) {
   hs_options o = device_options(HS_PROFILE_LOWE);
   scoped_image large = extraction_scene(1200, 900, 2, NULL);
   uint64_t host, least, most;
@@ -160,8 +156,7 @@ TEST(test_max_memory) {
 }
 
 /* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
-TEST(test_lists_beyond_the_limit) {
-  NEED_DEVICE();
+GPU_TEST(test_lists_beyond_the_limit) {
   enum { WIDTH = 150, HEIGHT = 120 };
   static const uint8_t black[WIDTH * HEIGHT];
   hs_options o = device_options(HS_PROFILE_VLFEAT);
@@ -231,8 +226,7 @@ static void *caller_main(void *argument) {
   return NULL;
 }
 
-TEST(test_contexts_at_once) {
-  NEED_DEVICE();
+GPU_TEST(test_contexts_at_once) {
   static const hs_profile profiles[CALLERS] = {HS_PROFILE_LOWE, HS_PROFILE_OPENCV};
   static caller callers[CALLERS];
   pthread_t threads[CALLERS];
@@ -260,8 +254,7 @@ TEST(test_contexts_at_once) {
 
 /* ------------------------------------------------------------------ reports of a context */
 
-TEST(test_statistics) {
-  NEED_DEVICE();
+GPU_TEST(test_statistics) {
   hs_options o = device_options(HS_PROFILE_LOWE);
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);
@@ -281,8 +274,7 @@ TEST(test_statistics) {
   assert_true(s.device_bytes > samples * sizeof(float) * (uint64_t)o.scales);
 }
 
-TEST(test_no_such_device) {
-  NEED_DEVICE();
+GPU_TEST(test_no_such_device) {
   const int32_t indices[] = {devices(), 1023}; /* the first missing device, and the highest allowed number */
   for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++) {
     counted_allocator counter = {.fill = 0xa5};

@@ -9,8 +9,7 @@
 #  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
-#  define NEED_DEVICE()                                                                                                \
-    if (device_count(NULL, 0) == 0) skip_because(NEEDS_GPU)
+#  define GPU_TEST(NAME) TEST_WHERE(device_count(NULL, 0) > 0, NEEDS_GPU, NAME)
 
 static const double to_view[9] = {0.97, 0.12, 6.0, -0.11, 0.98, 14.0, 1e-4, 2e-5, 1.0};
 
@@ -124,14 +123,12 @@ static void check_type(hs_descriptor_type type) {
   free_views(&v);
 }
 
-TEST(test_same_as_cpu) {
-  NEED_DEVICE();
+GPU_TEST(test_same_as_cpu) {
   check_type(HS_DESCRIPTOR_U8);
   check_type(HS_DESCRIPTOR_F32);
 }
 
-TEST(test_empty_lists) {
-  NEED_DEVICE();
+GPU_TEST(test_empty_lists) {
   scene_views v = views_of(HS_DESCRIPTOR_U8);
   const hs_features none = {0};
   hs_context *gpu = context_on(HS_DEVICE_CUDA, NULL);
@@ -153,8 +150,7 @@ TEST(test_empty_lists) {
 }
 
 /* Results of contexts on one device, matched in device memory. */
-TEST(test_resident_results) {
-  NEED_DEVICE();
+GPU_TEST(test_resident_results) {
   hs_context *gpu[2] = {context_on(HS_DEVICE_CUDA, NULL), context_on(HS_DEVICE_CUDA, NULL)};
   hs_cuda_features left[2];
   void *pixels[2];
@@ -187,8 +183,7 @@ TEST(test_resident_results) {
   device_stream_destroy(stream);
 }
 
-TEST(test_memory) {
-  NEED_DEVICE();
+GPU_TEST(test_memory) {
   scene_views v = views_of(HS_DESCRIPTOR_U8);
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -220,8 +215,7 @@ TEST(test_memory) {
   free_views(&v);
 }
 
-TEST(test_refused) {
-  NEED_DEVICE();
+GPU_TEST(test_refused) {
   scene_views v = views_of(HS_DESCRIPTOR_U8);
   resident_list a = make_resident(&v.first, 0);
   hs_context *cpu = context_on(HS_DEVICE_CPU, NULL);

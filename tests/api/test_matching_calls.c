@@ -33,8 +33,9 @@ static int close_lists(void **state) {
   return 0;
 }
 
-TEST(null_is_refused) {
-  const lists *l = *state;
+#define SHARED_TEST(NAME) TEST_GIVEN(NAME, const lists, l, NULL, NULL)
+
+SHARED_TEST(null_is_refused) {
   hs_matches m = {0};
   hs_nearest nearest[40];
   assert_int_equal(hs_match_options_init(NULL), HS_ERR_ARGUMENT);
@@ -72,8 +73,7 @@ static void refuse(const lists *l, const hs_match_options *o, const char *field)
   assert_true(m.count == 1 && m.pairs == &pair && pair.first == 1);
 }
 
-TEST(options_are_checked) {
-  const lists *l = *state;
+SHARED_TEST(options_are_checked) {
   hs_match_options good, o;
   assert_int_equal(hs_match_options_init(&good), HS_OK);
 #define REFUSE(field, value)                                                                                           \
@@ -99,8 +99,7 @@ TEST(options_are_checked) {
 }
 
 /* A limit whose square underflows to 0 is valid: only equal descriptors match. */
-TEST(tiny_limits) {
-  const lists *l = *state;
+SHARED_TEST(tiny_limits) {
   hs_context *const contexts[] = {NULL, l->context};
   hs_match_options o[2];
   for (int i = 0; i < 2; i++) assert_int_equal(hs_match_options_init(&o[i]), HS_OK);
@@ -116,8 +115,7 @@ TEST(tiny_limits) {
 }
 
 /* A pair at exactly the largest distance is kept; at the next smaller limit it is not. */
-TEST(distance_at_its_limit) {
-  const lists *l = *state;
+SHARED_TEST(distance_at_its_limit) {
   hs_context *const contexts[] = {NULL, l->context};
   hs_keypoint keypoint = {.sigma = 1.0f};
   uint8_t one[HS_DESCRIPTOR_LENGTH] = {3, 100}, other[HS_DESCRIPTOR_LENGTH] = {0, 104};
@@ -134,8 +132,7 @@ TEST(distance_at_its_limit) {
 }
 
 /* An older header's struct ends earlier; a later one's may have more fields if all are zero. */
-TEST(options_of_other_headers) {
-  const lists *l = *state;
+SHARED_TEST(options_of_other_headers) {
   struct {
     hs_match_options known;
     uint64_t later[2];
@@ -155,8 +152,7 @@ TEST(options_of_other_headers) {
   assert_int_equal(m.count, expected.count);
 }
 
-TEST(empty_lists) {
-  const lists *l = *state;
+SHARED_TEST(empty_lists) {
   const hs_features none = {0};
   scoped_matches m = {0};
   hs_nearest nearest[40];
@@ -185,8 +181,7 @@ TEST(empty_lists) {
 
 /* With one feature there is no second nearest: without the ratio test it matches every feature, whatever the other
  * tests. */
-TEST(a_single_feature_has_one_match) {
-  const lists *l = *state;
+SHARED_TEST(a_single_feature_has_one_match) {
   scoped_matches one_way = {0}, mutual = {0};
   hs_match_options o;
   hs_features one = l->b;
@@ -223,8 +218,7 @@ TEST(a_single_feature_has_one_match) {
 }
 
 /* Only a guide reads the positions. */
-TEST(places_are_for_guides) {
-  const lists *l = *state;
+SHARED_TEST(places_are_for_guides) {
   hs_features bare = l->a;
   scoped_matches m = {0};
   hs_match_options o;
@@ -237,8 +231,7 @@ TEST(places_are_for_guides) {
 }
 
 /* The n-th allocation fails for each n; then the same call succeeds. Returns the number of allocations. */
-TEST(allocations_may_fail) {
-  const lists *l = *state;
+SHARED_TEST(allocations_may_fail) {
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
   o.ratio = 0.0;
@@ -267,8 +260,7 @@ TEST(allocations_may_fail) {
   }
 }
 
-TEST(memory_is_limited_and_counted) {
-  const lists *l = *state;
+SHARED_TEST(memory_is_limited_and_counted) {
   hs_options options = extraction_options(HS_PROFILE_LOWE);
   scoped_matches m = {0};
   hs_statistics before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
@@ -287,8 +279,7 @@ TEST(memory_is_limited_and_counted) {
 }
 
 /* A context alternates between extraction and matching. */
-TEST(matching_and_extraction_share_a_context) {
-  const lists *l = *state;
+SHARED_TEST(matching_and_extraction_share_a_context) {
   scoped_image scene = extraction_scene(160, 120, 5, NULL);
   scoped_features f = {0};
   scoped_matches m = {0};

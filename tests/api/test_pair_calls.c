@@ -76,8 +76,9 @@ static void refuse(const shared *s, hs_context *c, const hs_collection *collecti
   if (!strstr(hs_last_error(c), word)) fail_msg("'%s' does not mention %s", hs_last_error(c), word);
 }
 
-TEST(arguments) {
-  const shared *s = *state;
+#define SHARED_TEST(NAME) TEST_GIVEN(NAME, const shared, s, NULL, NULL)
+
+SHARED_TEST(arguments) {
   scoped_context *c = make_context(NULL);
   const hs_image_pair good = {0, 1}, same = {1, 1}, outside = {0, 9};
   hs_pairs *run;
@@ -103,8 +104,7 @@ TEST(arguments) {
   refuse(s, c, &two, &good, NULL, HS_ERR_ARGUMENT, "reserved");
 }
 
-TEST(options) {
-  const shared *s = *state;
+SHARED_TEST(options) {
   hs_context *c = make_context(NULL);
   const hs_image_pair good = {0, 1};
   hs_pairs_options o;
@@ -135,8 +135,7 @@ TEST(options) {
   hs_destroy(c);
 }
 
-TEST(no_pairs) {
-  const shared *s = *state;
+SHARED_TEST(no_pairs) {
   scoped_context *c = make_context(NULL);
   const hs_pair_result *result;
   hs_pairs *run;
@@ -149,8 +148,7 @@ TEST(no_pairs) {
   hs_pairs_end(run);
 }
 
-TEST(descriptors_of_two_types) {
-  const shared *s = *state;
+SHARED_TEST(descriptors_of_two_types) {
   test_collection floats;
   collection_maker_fill(&floats, 2, 30, HS_DESCRIPTOR_F32, 3);
   const hs_collection_image images[3] = {s->images[0], {.features = &floats.features[0]}, s->images[3]};
@@ -172,8 +170,7 @@ TEST(descriptors_of_two_types) {
 }
 
 /* Ended after some results, with the context destroyed before or after the run. */
-TEST(ended_early) {
-  const shared *s = *state;
+SHARED_TEST(ended_early) {
   for (int context_first = 0; context_first < 2; context_first++)
     for (size_t taken = 0; taken < 12; taken += 4) {
       locked_allocator l = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -255,8 +252,7 @@ TEST(waiting_ends) {
 
 /* One allocation after another fails, for later ones every third: the run does not begin, or ends, or the pair reports
  * it; nothing leaks. */
-TEST(failing_allocations) {
-  const shared *s = *state;
+SHARED_TEST(failing_allocations) {
   hs_verify_options verify;
   (void)hs_verify_options_init(&verify, HS_FUNDAMENTAL);
   verify.max_iterations = 60;
@@ -330,8 +326,7 @@ static hs_status read_two(void *user, uint32_t image, hs_features *features, cha
 }
 
 /* Results that finish after hs_pairs_next has failed are not returned. */
-TEST(failing_alike) {
-  const shared *s = *state;
+SHARED_TEST(failing_alike) {
   held_up h = {.lock = PTHREAD_MUTEX_INITIALIZER,
                .changed = PTHREAD_COND_INITIALIZER,
                .features = s->made.features,

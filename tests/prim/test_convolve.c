@@ -88,8 +88,9 @@ TEST(test_long) {
   }
 }
 
-TEST(test_threads_agree) {
-  fixture *f = *state;
+#define SHARED_TEST(NAME) TEST_GIVEN(NAME, fixture, f, NULL, NULL)
+
+SHARED_TEST(test_threads_agree) {
   static double alone[LONGEST];
   static const size_t taps[] = {5, 21};
   const hs_array signal = {f->signal, LONGEST, 1, 0, HS_ELEMENT_F64};
@@ -101,8 +102,7 @@ TEST(test_threads_agree) {
 }
 
 /* Rows are separate signals; their padding is unchanged. */
-TEST(test_rows) {
-  fixture *f = *state;
+SHARED_TEST(test_rows) {
   enum { WIDTH = 37, HEIGHT = 200, IN_STRIDE = 41, OUT_STRIDE = 43 };
   for (size_t m = 1; m < 60; m += m < 9 ? 2 : 24) {
     const hs_array signal = {f->signal, WIDTH, HEIGHT, IN_STRIDE * sizeof(double), HS_ELEMENT_F64};
@@ -118,8 +118,7 @@ TEST(test_rows) {
 }
 
 /* Asymmetric taps show the direction: an impulse becomes the taps in their order. */
-TEST(test_direction) {
-  fixture *f = *state;
+SHARED_TEST(test_direction) {
   const double impulse[7] = {0, 0, 0, 1, 0, 0, 0}, taps[3] = {1, 2, 3};
   const double expected[7] = {0, 0, 1, 2, 3, 0, 0};
   double out[7];
@@ -129,8 +128,7 @@ TEST(test_direction) {
 }
 
 /* Infinities stay where a plain sum has them; every NaN is the positive quiet one. */
-TEST(test_special_values) {
-  fixture *f = *state;
+SHARED_TEST(test_special_values) {
   double x[64], out[64];
   const uint64_t nan_bits = 0x7ff8000000000000u;
   for (size_t m = 1; m <= 11; m += 2) {

@@ -127,8 +127,7 @@ static void sizes_around(size_t most, int32_t blocks, bool masked) {
   }
 }
 
-TEST(sizes_around_the_boundaries) {
-  if (!present) skip_because(NEEDS_GPU);
+TEST_WHERE(present, NEEDS_GPU, sizes_around_the_boundaries) {
   for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
     fill_picture((array_content)content);
     for (size_t g = 0; g < GRIDS; g++)
@@ -140,8 +139,7 @@ TEST(sizes_around_the_boundaries) {
 }
 
 /* Small, medium and large pictures in sequence on each of two streams. */
-TEST(streams_with_scratch_of_their_own) {
-  if (!present) skip_because(NEEDS_GPU);
+TEST_WHERE(present, NEEDS_GPU, streams_with_scratch_of_their_own) {
   fill_picture(CONTENT_RANDOM);
   for (size_t i = 0; i < 40; i++) {
     const size_t sizes[] = {most_small(132) - i, most_small(132) + VECTOR + i, most_medium(132) + VECTOR + i};

@@ -19,8 +19,7 @@ static twin mask_make(const twin_shape *s) {
   return m;
 }
 
-TEST(histograms_agree) {
-  NEED_DEVICE();
+GPU_TEST(histograms_agree) {
   uint64_t *got = twin_pinned(256 * sizeof *got), expected[256];
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT && !twin_left_out(&twin_shapes[s]); content++)
@@ -44,8 +43,7 @@ TEST(histograms_agree) {
 
 /* Pictures below and above the switches of kernel, alternating with a mask and without, on two streams and on the
  * context's. */
-TEST(histograms_of_all_sizes) {
-  NEED_DEVICE();
+GPU_TEST(histograms_of_all_sizes) {
   enum { SIZES = 6, ROUNDS = 7 };
   device_info info;
   assert_int_equal(device_query(0, &info, NULL, 0), STAGE_OK);
@@ -99,8 +97,7 @@ static void check_equalized(twin *t, twin *out) {
   free(expected);
 }
 
-TEST(equalized_pictures_agree) {
-  NEED_DEVICE();
+GPU_TEST(equalized_pictures_agree) {
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT && !twin_left_out(&twin_shapes[s]); content++)
       for (size_t turn = 0; turn < 3; turn++) {

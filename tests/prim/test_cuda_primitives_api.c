@@ -38,8 +38,7 @@ static void check_reductions(const twin *t, double *got) {
              got[5], high);
 }
 
-TEST(reductions_agree) {
-  NEED_DEVICE();
+GPU_TEST(reductions_agree) {
   double *got = twin_pinned(6 * sizeof *got);
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64 && !twin_left_out(&twin_shapes[s]); type++)
@@ -52,8 +51,7 @@ TEST(reductions_agree) {
 }
 
 /* Bytes at every offset within a vector, and lengths around its size. */
-TEST(bytes_at_any_address) {
-  NEED_DEVICE();
+GPU_TEST(bytes_at_any_address) {
   double *got = twin_pinned(6 * sizeof *got);
   uint64_t *counts = twin_pinned(256 * sizeof *counts), expected[256];
   for (size_t offset = 0; offset < 17; offset++)
@@ -91,8 +89,7 @@ static void check_tiles(const twin *t, const hs_tiling *tiling) {
   device_free_pinned(got);
 }
 
-TEST(tiles_agree) {
-  NEED_DEVICE();
+GPU_TEST(tiles_agree) {
   static const hs_tiling tilings[] = {{40, 40, 100.5}, {37, 13, 0.0}, {8, 5, 127.0},     {64, 64, -1.0},
                                       {5, 300, 254.0}, {3, 2, 255.0}, {1000, 1, -1e300}, {130, 7, NAN},
                                       {16, 16, 17.25}, {1, 1, 1e9},   {2000, 100, 30.0}};
@@ -109,8 +106,7 @@ TEST(tiles_agree) {
 }
 
 /* So many small tiles that none is split, with two, three and four chunks, some of them narrower or lower. */
-TEST(many_tiles_of_several_chunks) {
-  NEED_DEVICE();
+GPU_TEST(many_tiles_of_several_chunks) {
   static const hs_tiling tilings[] = {{40, 40, 100.5}, {33, 35, 0.5}, {47, 53, 7.0}, {60, 60, 31.25}};
   static const twin_shape s = {4003, 3851, 3, 1};
   if (twin_left_out(&s)) skip_because(NEEDS_GPU);
@@ -122,8 +118,7 @@ TEST(many_tiles_of_several_chunks) {
 }
 
 /* Tiles whose rows hold whole chunks, and chunks that wrap from a row to the next one. */
-TEST(tiles_of_wide_rows) {
-  NEED_DEVICE();
+GPU_TEST(tiles_of_wide_rows) {
   static const hs_tiling tilings[] = {
       {9001, 150, 1.0}, {4100, 33, 100.5}, {4500, 1, 0.0}, {5000, 150, NAN}, {9001, 7, 12.5}};
   for (size_t gap = 0; gap < 6; gap += 5) {
@@ -138,8 +133,7 @@ TEST(tiles_of_wide_rows) {
 }
 
 /* u8 tiles whose columns start at every offset within a word, in units of one, two and three words. */
-TEST(byte_tiles_at_any_address) {
-  NEED_DEVICE();
+GPU_TEST(byte_tiles_at_any_address) {
   for (size_t offset = 0; offset < 9; offset++)
     for (size_t gap = 0; gap < 9; gap += 1 + offset % 2) {
       const twin_shape s = {203, 19, gap, offset};
@@ -153,8 +147,7 @@ TEST(byte_tiles_at_any_address) {
 }
 
 /* Capacity for fewer tiles than there are: the first ones are stored, and the full number is returned. */
-TEST(tiles_beyond_capacity) {
-  NEED_DEVICE();
+GPU_TEST(tiles_beyond_capacity) {
   const twin_shape s = {200, 90, 0, 0};
   const hs_tiling tiling = {16, 16, 5.0};
   hs_tile *got = twin_pinned(80 * sizeof *got), expected[30], untouched;
@@ -197,8 +190,7 @@ static void check_convolution(const twin *t, const twin_shape *out_shape, const 
   }
 }
 
-TEST(convolutions_agree) {
-  NEED_DEVICE();
+GPU_TEST(convolutions_agree) {
   static const size_t counts[] = {1, 3, 5, 7, 9, 15, 17, 255, 257, 1001};
   static double taps[1001];
   for (size_t j = 0; j < 1001; j++) taps[j] = sin((double)j * 1.7) * (j % 5 == 0 ? 1e3 : 0.37);
@@ -218,8 +210,7 @@ TEST(convolutions_agree) {
 /* ------------------------------------------------------------------ streams and memory */
 
 /* Calls on two streams and on the context's, with different scratch sizes, and one wait at the end. */
-TEST(calls_follow_one_another) {
-  NEED_DEVICE();
+GPU_TEST(calls_follow_one_another) {
   enum { ROUNDS = 40 };
   const twin_shape s = {1500, 901, 0, 3};
   if (twin_left_out(&s)) skip_because(NEEDS_GPU);
@@ -255,8 +246,7 @@ TEST(calls_follow_one_another) {
 }
 
 /* Input in pinned host memory; results in device memory. */
-TEST(memory_of_either_side) {
-  NEED_DEVICE();
+GPU_TEST(memory_of_either_side) {
   enum { N = 3001 };
   float *in = twin_pinned(N * sizeof *in);
   void *d_sum = NULL;
@@ -292,8 +282,7 @@ static void call_all(hs_context *c, const twin *floats, const twin *bytes, const
   assert_int_equal(hs_cuda_convolve1d(c, &floats->on_device, taps, 301, HS_ENDS_ZERO, NULL, out->device, 0), HS_OK);
 }
 
-TEST(nothing_allocated_again) {
-  NEED_DEVICE();
+GPU_TEST(nothing_allocated_again) {
   const twin_shape s = {1500, 901, 0, 3}, flat = {1500, 901, 0, 0};
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -326,8 +315,7 @@ TEST(nothing_allocated_again) {
 
 /* ------------------------------------------------------------------ wrong arguments */
 
-TEST(wrong_arguments) {
-  NEED_DEVICE();
+GPU_TEST(wrong_arguments) {
   const twin_shape s = {64, 8, 0, 0};
   twin t = twin_make(HS_ELEMENT_F32, &s, CONTENT_RANDOM);
   double *got = twin_pinned(2 * sizeof *got), taps[4] = {1.0, 1.0, 1.0, 1.0};

@@ -171,8 +171,9 @@ TEST(test_many_tiles) {
   check_tiles(*state, &a, &none);
 }
 
-TEST(test_tile_capacity) {
-  const fixture *f = *state;
+#define SHARED_TEST(NAME) TEST_GIVEN(NAME, fixture, f, NULL, NULL)
+
+SHARED_TEST(test_tile_capacity) {
   uint8_t data[100];
   hs_tile tiles[10], all[100];
   size_t count = 0;
@@ -190,8 +191,7 @@ TEST(test_tile_capacity) {
   assert_true(tiles[9].sum == 0.0);
 }
 
-TEST(test_histogram) {
-  const fixture *f = *state;
+SHARED_TEST(test_histogram) {
   static const size_t sizes[][3] = {{1, 1, 1},       {1, 700, 3},       {7, 5, 7},
                                     {641, 479, 650}, {1200, 900, 1200}, {2048, 2047, 2048}};
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
@@ -235,8 +235,7 @@ static void equalize_oracle(const uint8_t *in, size_t w, size_t h, size_t stride
     for (size_t x = 0; x < w; x++) out[y * out_stride + x] = level[in[y * stride + x]];
 }
 
-TEST(test_equalize) {
-  const fixture *f = *state;
+SHARED_TEST(test_equalize) {
   static const size_t sizes[][2] = {{1, 1}, {2, 1}, {13, 11}, {640, 480}, {1300, 700}};
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
     for (size_t padding = 0; padding < 4; padding += 3)
@@ -262,8 +261,7 @@ TEST(test_equalize) {
 }
 
 /* A call allocates nothing. */
-TEST(test_no_allocation) {
-  fixture *f = *state;
+SHARED_TEST(test_no_allocation) {
   const size_t made = f->counter.made, n = (size_t)1 << 20;
   double *data = new_elements(n, HS_ELEMENT_F64, CONTENT_RANDOM), sum;
   const hs_array a = {data, n, 1, 0, HS_ELEMENT_F64}, bytes = {data, 1024, 1024, 0, HS_ELEMENT_U8};

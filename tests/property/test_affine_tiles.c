@@ -133,7 +133,4 @@ static void check_changes(hs_device device) {
 
 TEST(test_cpu) { check_changes(HS_DEVICE_CPU); }
 
-TEST(test_device) {
-  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
-  check_changes(HS_DEVICE_CUDA);
-}
+TEST_WHERE(extraction_has_gpu(), NEEDS_GPU, test_device) { check_changes(HS_DEVICE_CUDA); }

@@ -65,9 +65,10 @@ TEST(defaults_stand) {
   assert_true(o.guide == HS_GUIDE_NONE && o.guide_tolerance == 4.0 && o.guide_matrix[4] == 1.0);
 }
 
+#define SHARED_TEST(NAME) TEST_GIVEN(NAME, const views, v, NULL, NULL)
+
 /* Most matches of two views are within 2 pixels of the homography's mapping. */
-TEST(views_match) {
-  const views *v = *state;
+SHARED_TEST(views_match) {
   scoped_matches m = matches_of(v->context, &v->a, &v->b, NULL);
   size_t right = 0;
   for (size_t i = 0; i < m.count; i++) {
@@ -85,8 +86,7 @@ TEST(views_match) {
   assert_true(right * 100 > m.count * 97);
 }
 
-TEST(exchange_exchanges) {
-  const views *v = *state;
+SHARED_TEST(exchange_exchanges) {
   for (int style = 0; style < 2; style++) {
     hs_match_options o = defaults();
     o.ratio = style ? 0.0 : 0.8;
@@ -99,8 +99,7 @@ TEST(exchange_exchanges) {
 }
 
 /* The second list reversed: the same pairs under other numbers. Random descriptors: no two distances are equal. */
-TEST(order_does_not_matter) {
-  const views *v = *state;
+SHARED_TEST(order_does_not_matter) {
   scoped_features a = {0}, b = {0}, backwards = {0};
   feature_maker_fill(&a, 90, FEATURES_UNIT_F32, 5);
   feature_maker_fill(&b, 113, FEATURES_UNIT_F32, 6);
@@ -120,8 +119,7 @@ TEST(order_does_not_matter) {
   }
 }
 
-TEST(infinite_guides_change_nothing) {
-  const views *v = *state;
+SHARED_TEST(infinite_guides_change_nothing) {
   scoped_matches plain = matches_of(v->context, &v->a, &v->b, NULL);
   for (int guide = HS_GUIDE_HOMOGRAPHY; guide <= HS_GUIDE_FUNDAMENTAL; guide++) {
     hs_match_options o = defaults();
@@ -145,8 +143,7 @@ TEST(infinite_guides_change_nothing) {
 
 /* With the true homography every match agrees with it, and there are more than without, because rivals at other
  * positions are excluded. */
-TEST(guides_guide) {
-  const views *v = *state;
+SHARED_TEST(guides_guide) {
   hs_match_options o = defaults();
   o.guide = HS_GUIDE_HOMOGRAPHY;
   o.guide_tolerance = 3.0;
@@ -166,8 +163,7 @@ TEST(guides_guide) {
 }
 
 /* A sideways motion: epipolar lines are rows, the Sampson distance is the difference of y over sqrt 2. */
-TEST(epipolar_lines_guide) {
-  const views *v = *state;
+SHARED_TEST(epipolar_lines_guide) {
   static const double rows[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0};
   hs_match_options o = defaults();
   o.guide = HS_GUIDE_FUNDAMENTAL;
@@ -193,8 +189,7 @@ TEST(epipolar_lines_guide) {
 }
 
 /* A stricter test keeps a subset of a laxer test's matches. */
-TEST(tests_only_take_away) {
-  const views *v = *state;
+SHARED_TEST(tests_only_take_away) {
   hs_match_options lax = defaults();
   lax.ratio = 0.0;
   lax.mutual = 0;
@@ -215,8 +210,7 @@ TEST(tests_only_take_away) {
 }
 
 /* Without a context, with one thread or several, and from the reference: the same bytes. */
-TEST(backends_agree) {
-  const views *v = *state;
+SHARED_TEST(backends_agree) {
   scoped_matches expected = matches_of(NULL, &v->a, &v->b, NULL);
   static const char *const variants[] = {NULL, "match=ref"};
   for (int threads = 1; threads <= 3; threads++)
@@ -232,8 +226,7 @@ TEST(backends_agree) {
 }
 
 /* A descriptor that occurs twice in the second list: the nearest two are equally far, so no ratio test passes. */
-TEST(duplicates_fail_the_ratio) {
-  const views *v = *state;
+SHARED_TEST(duplicates_fail_the_ratio) {
   scoped_features a = {0}, b = {0};
   feature_maker_fill(&a, 1, FEATURES_U8, 3);
   feature_maker_fill(&b, 4, FEATURES_U8, 4);

@@ -206,8 +206,7 @@ TEST(test_same_bytes) {
 }
 
 /* Between other calls on the context of a GPU, with the picture's features in flight. */
-TEST(test_device) {
-  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
+TEST_WHERE(extraction_has_gpu(), NEEDS_GPU, test_device) {
   static const hs_device devices[] = {HS_DEVICE_CUDA, HS_DEVICE_HYBRID};
   const hs_patch_options o = patch_options(32, HS_PATCH_U8);
   hs_options options = extraction_options(HS_PROFILE_LOWE);

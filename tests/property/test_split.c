@@ -78,8 +78,7 @@ static void check_splits(hs_options o, const hs_image *image, const hs_image *ma
   }
 }
 
-TEST(test_splits) {
-  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
+TEST_WHERE(extraction_has_gpu(), NEEDS_GPU, test_splits) {
   static const char *const names[] = {"lowe", "opencv", "vlfeat", "colmap"};
   scoped_image image = extraction_scene(333, 250, 7, NULL), tiny = extraction_scene(13, 40, 7, NULL);
   scoped_image mask = extraction_scene(333, 250, 8, NULL);
@@ -105,8 +104,7 @@ TEST(test_splits) {
 }
 
 /* Lists that are too short on either side, and results without capacity for both parts. */
-TEST(test_short_lists) {
-  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
+TEST_WHERE(extraction_has_gpu(), NEEDS_GPU, test_short_lists) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   scoped_image image = extraction_scene(300, 280, 3, NULL);
   scoped_features expected = extraction_once(&o, &image), found = {0};

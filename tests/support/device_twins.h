@@ -16,8 +16,7 @@
 extern hs_context *twin_gpu;    /* null without a device */
 extern cuda_stream twin_stream; /* for copies */
 
-#  define NEED_DEVICE()                                                                                                \
-    if (!twin_gpu) skip_because(NEEDS_GPU)
+#  define GPU_TEST(NAME) TEST_WHERE(twin_gpu, NEEDS_GPU, NAME)
 
 /* Fixture of a group of tests. HARTSIFT_TEST_ELEMENTS skips larger arrays, for runs under a memory checker. */
 int twins_set_up(void **state);

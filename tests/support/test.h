@@ -94,6 +94,16 @@ static inline void test_free_memory(const void *pointer) { free(*(void *const *)
   TEST_ENTRY(NAME, NAME, NULL, NULL, 0)                                                                                \
   static void NAME(__attribute__((unused)) void **state)
 
+/* A test that is skipped for this reason where the condition does not hold. */
+#define TEST_WHERE(CONDITION, REASON, NAME)                                                                            \
+  static void NAME(void);                                                                                              \
+  static void run_##NAME(__attribute__((unused)) void **state) {                                                       \
+    if (!(CONDITION)) skip_because(REASON);                                                                            \
+    NAME();                                                                                                            \
+  }                                                                                                                    \
+  TEST_ENTRY(NAME, run_##NAME, NULL, NULL, 0)                                                                          \
+  static void NAME(void)
+
 /* A test between two functions of its own. */
 #define TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN)                                                                          \
   static void NAME(void **state);                                                                                      \

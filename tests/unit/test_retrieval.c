@@ -70,8 +70,9 @@ static hs_status describe_all(collection *c, const hs_retrieval_options *options
 /* Digest of all vectors: proves identity between machines. */
 static const uint32_t digest = 0x73df96a8;
 
-TEST(views_of_a_scene_are_found) {
-  collection *c = *state;
+#define SHARED_TEST(NAME) TEST_GIVEN(NAME, collection, c, NULL, NULL)
+
+SHARED_TEST(views_of_a_scene_are_found) {
   const hs_retrieval_options o = small_options();
   scoped_pairs pairs = {0};
   assert_int_equal(describe_all(c, &o, NULL), HS_OK);
@@ -101,8 +102,7 @@ TEST(bytes_are_the_same_everywhere) {
 }
 
 /* The GPU assigns descriptors to centres; no other step runs on it. */
-TEST(bytes_are_the_same_from_a_gpu) {
-  collection *c = *state;
+SHARED_TEST(bytes_are_the_same_from_a_gpu) {
   const hs_retrieval_options options = small_options();
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *context = NULL;
@@ -115,8 +115,7 @@ TEST(bytes_are_the_same_from_a_gpu) {
 }
 
 /* More descriptors than a block holds. */
-TEST(blocks_do_not_matter) {
-  const collection *c = *state;
+SHARED_TEST(blocks_do_not_matter) {
   enum { REPEATS = 80 };
   const hs_retrieval_options o = small_options();
   const size_t count = (size_t)FEATURES * REPEATS;
@@ -137,8 +136,7 @@ TEST(blocks_do_not_matter) {
   hs_retrieval_destroy(r);
 }
 
-TEST(little_to_learn_from) {
-  const collection *c = *state;
+SHARED_TEST(little_to_learn_from) {
   const hs_retrieval_options o = small_options();
   const hs_features empty = {0}, three = vocabulary_list(c->images[0].descriptors, 3);
   const int8_t nothing[VECTOR_BYTES] = {0};
@@ -162,8 +160,7 @@ TEST(little_to_learn_from) {
   hs_retrieval_destroy(r);
 }
 
-TEST(wrong_arguments) {
-  const collection *c = *state;
+SHARED_TEST(wrong_arguments) {
   hs_retrieval_options o = small_options();
   scoped_features floats = {0}, bare = {0};
   int8_t vector[VECTOR_BYTES];
@@ -200,8 +197,7 @@ TEST(wrong_arguments) {
   assert_int_equal(hs_retrieval_length(NULL), 0);
 }
 
-TEST(every_allocation_may_fail) {
-  collection *c = *state;
+SHARED_TEST(every_allocation_may_fail) {
   counted_allocator counter;
   const hs_allocator allocator = counted_allocator_make(&counter);
   hs_retrieval_options o = small_options();
@@ -219,8 +215,7 @@ TEST(every_allocation_may_fail) {
 }
 
 /* max_memory_bytes bounds the memory for assignment: descriptors are assigned in blocks. */
-TEST(little_memory_is_enough) {
-  collection *c = *state;
+SHARED_TEST(little_memory_is_enough) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const hs_retrieval_options options = small_options();
   o.threads = 1;
