@@ -31,10 +31,10 @@ static hs_options options_on(hs_device device, int32_t index) {
 
 /* ------------------------------------------------------------------ results */
 
-TEST(test_resident_results) {
+FAKE_TEST(test_resident_results) {
   fake_reset(2);
   const hs_options o = options_on(HS_DEVICE_CUDA, 1);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   for (int i = 0; i < 3; i++) {
     hs_cuda_features on_gpu = {0};
     scoped_features copy = {0};
@@ -51,16 +51,13 @@ TEST(test_resident_results) {
     extraction_check_equal(i == 1 ? &other_expected : &expected, &copy, "from the device");
   }
   assert_true(!fake.gpus[0].entered && fake.gpus[1].launches > 0);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* The first frame of a size makes no graph and neither allocates nor frees; its second frame makes the graph. */
-TEST(test_first_of_a_size) {
-  fake_reset(1);
+FAKE_TEST(test_first_of_a_size) {
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
-  hs_context *c = extraction_context(&o);
-  hs_features f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features f = {0};
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* the larger picture: memory for both */
   const int64_t alive = fake.alive;
   const size_t used = fake.gpus[0].used_bytes;
@@ -70,19 +67,15 @@ TEST(test_first_of_a_size) {
     assert_int_equal(fake.alive, alive + (i > 0));
     assert_int_equal(fake.gpus[0].used_bytes, used);
   }
-  hs_features_free(&f);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Workers use one spare graph for new sizes of one kind: each new size updates it. The last size, met again, keeps
  * it. */
-TEST(test_sizes_of_a_lane) {
-  fake_reset(1);
+FAKE_TEST(test_sizes_of_a_lane) {
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
   o.in_flight = 1;
-  hs_context *c = extraction_context(&o);
-  hs_features f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features f = {0};
   int64_t alive = 0;
   for (int i = 0; i < 12; i++) {
     hs_image window = scene;
@@ -96,13 +89,9 @@ TEST(test_sizes_of_a_lane) {
     if (i == 0) alive = fake.alive;
     assert_int_equal(fake.alive, alive);
   }
-  hs_features_free(&f);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
-TEST(test_every_profile) {
-  fake_reset(1);
+FAKE_TEST(test_every_profile) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int kind = 0; kind < 3; kind++) {
       hs_options o = extraction_options((hs_profile)profile);
@@ -115,7 +104,6 @@ TEST(test_every_profile) {
       scoped_features on_gpu = extraction_once(&o, &scene);
       extraction_check_equal(&on_cpu, &on_gpu, "profile");
     }
-  assert_int_equal(fake.alive, 0);
 }
 
 /* A picture large enough to be uploaded in bands. */
@@ -162,13 +150,12 @@ TEST(test_candidates_after_other_sizes) {
 
 /* ------------------------------------------------------------------ memory used by other programs */
 
-TEST(test_full_before_the_context) {
-  fake_reset(1);
+FAKE_TEST(test_full_before_the_context) {
   fake.gpus[0].error = DEVICE_ERROR_MEMORY;
   fake.gpus[0].others_bytes = 1000 * MIB;
   char message[1024];
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
-  hs_context *c = NULL;
+  scoped_context *c = NULL;
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
   assert_non_null(strstr(message, "CUDA device 0 (fake GPU 0): the memory of the device is full: 24 of 1024 MiB"));
   o.device = HS_DEVICE_AUTO;
@@ -185,17 +172,14 @@ TEST(test_full_before_the_context) {
   fake_reset(0);
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_string_equal(message, "");
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Memory for the context, but not for a frame. */
-TEST(test_full_for_a_frame) {
-  fake_reset(1);
+FAKE_TEST(test_full_for_a_frame) {
   fake.gpus[0].others_bytes = 1023 * MIB;
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
-  hs_context *c = extraction_context(&o);
-  hs_features f = {0};
+  scoped_context *c = extraction_context(&o);
+  scoped_features f = {0};
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_MEMORY);
   assert_non_null(strstr(hs_last_error(c), "the memory of the device is full: 0 of 1024 MiB are free, needed are "));
   assert_non_null(strstr(hs_last_error(c), " MiB for the frame; end other programs on it"));
@@ -217,16 +201,13 @@ TEST(test_full_for_a_frame) {
   assert_non_null(said);
   assert_non_null(strstr(said, "0 of 1024 MiB are free, needed are "));
   assert_null(strstr(said + 2, "fallback")); /* once */
-  hs_features_free(&f);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
-TEST(test_full_in_flight) {
+FAKE_TEST(test_full_in_flight) {
   enum { IMAGES = 12 };
   fake_reset(1);
   hs_options o = options_on(HS_DEVICE_AUTO, 0);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   for (int round = 0; round < 2; round++) {
     fake.gpus[0].others_bytes = round == 0 ? 1023 * MIB : 0;
     int submitted = 0, waited = 0;
@@ -242,17 +223,15 @@ TEST(test_full_in_flight) {
     }
     assert_non_null(strstr(hs_backend_report(c), "\nfallback: "));
   }
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* ------------------------------------------------------------------ devices that fail */
 
-TEST(test_lost) {
+FAKE_TEST(test_lost) {
   fake_reset(2);
   const hs_options o = options_on(HS_DEVICE_CUDA, 0), second = options_on(HS_DEVICE_CUDA, 1);
   hs_context *c = extraction_context(&o), *beside = extraction_context(&second);
-  hs_features f = extraction_run(c, &scene);
+  scoped_features f = extraction_run(c, &scene);
   fake.gpus[0].lost = true;
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_DEVICE);
   assert_non_null(strstr(hs_last_error(c), "CUDA device 0 (fake GPU 0), "));
@@ -263,9 +242,7 @@ TEST(test_lost) {
   char message[512];
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
   assert_non_null(strstr(message, "unspecified launch failure"));
-  hs_features_free(&f);
   hs_destroy(beside);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Every call of the device fails once, for lack of memory or permanently, from the context's creation to its second
@@ -311,10 +288,9 @@ TEST(test_every_call_fails) {
 /* ------------------------------------------------------------------ primitives */
 
 /* One handle can mean several streams: every call waits for the previous one, which shares its scratch memory. */
-TEST(test_primitives_follow_one_another) {
-  fake_reset(1);
+FAKE_TEST(test_primitives_follow_one_another) {
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   const float values[4] = {1.0f, 2.0f, 3.0f, 4.0f};
   const hs_array array = {values, 4, 1, 0, HS_ELEMENT_F32};
   cuda_stream stream = NULL;
@@ -336,6 +312,4 @@ TEST(test_primitives_follow_one_another) {
   assert_true(*(const double *)memory == 10.0);
   hs_cuda_free_host(c, memory);
   device_stream_destroy(stream);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }

@@ -100,9 +100,9 @@ TEST(test_asked) {
 }
 
 /* A device that cannot run the decoder's kernels is not used at all, which is decided when a context is made. */
-TEST(test_no_room) {
+FAKE_TEST(test_no_room) {
   char message[200];
-  hs_context *c = NULL;
+  scoped_context *c = NULL;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   fake_reset(1);
   fake.jpeg = FAKE_JPEG_NO_CAPACITY;
@@ -115,8 +115,6 @@ TEST(test_no_room) {
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_non_null(strstr(message, "it does not start"));
   assert_non_null(strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (fake GPU 0): it does not start"));
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Features of a stored file by the calls that take a source. */
@@ -135,14 +133,12 @@ static void check_calls(hs_context *c, int orientation) {
   extraction_check_equal(want, &found, "with a mask");
 }
 
-TEST(test_orientations) {
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+FAKE_TEST(test_orientations) {
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   const uint64_t checked = fake.decoded;
   for (int o = 0; o <= ORIENTATIONS; o++) check_calls(c, o);
   assert_int_equal(fake.decoded, checked + ORIENTATIONS + 1); /* not for masks */
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* On the CPU, on a hybrid context and on a device with wrong pixels. */
@@ -159,11 +155,11 @@ TEST(test_without_the_device) {
 }
 
 /* Two sizes, encoded and decoded, alone and in groups; the device begins to refuse half way. */
-TEST(test_in_flight) {
+FAKE_TEST(test_in_flight) {
   enum { IMAGES = 60 };
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_source sources[IMAGES];
-  hs_features found = {0};
+  scoped_features found = {0};
   int submitted = 0;
   for (int i = 0; i < IMAGES; i++) sources[i] = load(&files[i / 4 % (ORIENTATIONS + 1)], i % 7 != 6);
   for (int done = 0; done < IMAGES; done++) {
@@ -174,9 +170,6 @@ TEST(test_in_flight) {
     hs_source_free(&sources[done]);
   }
   assert_true(fake.decoded > 3);
-  hs_features_free(&found);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 enum { SIZES = 13, MANY = 6 * SIZES };
@@ -301,10 +294,10 @@ TEST(test_files) {
 }
 
 /* The device begins to refuse, and some files are unreadable. */
-TEST(test_files_refused) {
+FAKE_TEST(test_files_refused) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_features found = {0};
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+  scoped_features found = {0};
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < 6; i++)
       assert_int_equal(hs_submit_encoded(c, files[i].bytes, i == 3 ? files[i].size / 2 : files[i].size, &load, NULL),
@@ -315,9 +308,6 @@ TEST(test_files_refused) {
     }
     fake.jpeg = FAKE_JPEG_REFUSES;
   }
-  hs_features_free(&found);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Data from a pipe cannot be read again to explain its fault. */
@@ -343,11 +333,11 @@ TEST(test_pipe) {
 }
 
 /* A picture too small for any octave is nevertheless reported as damaged. */
-TEST(test_tiny_file) {
+FAKE_TEST(test_tiny_file) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   const synthetic_jpeg made = {.width = 1, .height = 1, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_features found = {0};
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+  scoped_features found = {0};
   hs_image pixels;
   unsigned char *bytes;
   size_t size;
@@ -359,18 +349,15 @@ TEST(test_tiny_file) {
   assert_int_equal(hs_load_image_memory(bytes, size - 1, NULL, &pixels), HS_ERR_FORMAT);
   assert_int_equal(hs_extract_encoded(c, bytes, size - 1, &load, NULL, &found), HS_ERR_FORMAT);
   free(bytes);
-  hs_features_free(&found);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Data after a picture is no part of it, but packing allocates pinned memory for the whole file: not for one this
  * long. */
-TEST(test_long_file) {
+FAKE_TEST(test_long_file) {
   enum { BEYOND_THE_LIMIT = 65 << 20 };
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_features found = {0};
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+  scoped_features found = {0};
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   const uint64_t checked = fake.decoded;
   for (int longer = 0; longer < 2; longer++) {
@@ -382,15 +369,12 @@ TEST(test_long_file) {
     extraction_check_equal(&expected[6], &found, "with bytes behind it");
     assert_int_equal(fake.decoded, checked + 1); /* the shorter one */
   }
-  hs_features_free(&found);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* A source that was changed after loading. */
-TEST(test_refused) {
+FAKE_TEST(test_refused) {
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_features found = {0};
+  scoped_features found = {0};
   const uint8_t pixel = 0;
   hs_source kept = load(&files[0], 1), wrong = kept;
   wrong.image.width--;
@@ -411,15 +395,13 @@ TEST(test_refused) {
   assert_int_equal(hs_extract_source(c, &wrong, &found), HS_ERR_ARGUMENT);
   hs_destroy(c);
   hs_source_free(&kept);
-  hs_features_free(&found);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* A decoder would write beyond its memory for a source that claims less than its file. */
-TEST(test_other_sides) {
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_features found = {0};
-  hs_source kept = load(&files[6], 1);
+FAKE_TEST(test_other_sides) {
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+  scoped_features found = {0};
+  scoped_source kept = load(&files[6], 1);
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   for (int i = 0; i < 4; i++) {
     hs_source wrong = kept;
@@ -433,10 +415,6 @@ TEST(test_other_sides) {
   }
   assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
   extraction_check_equal(&expected[6], &found, "after wrong ones");
-  hs_destroy(c);
-  hs_source_free(&kept);
-  hs_features_free(&found);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Any call of the device fails, for lack of memory or permanently: an error or the right features, and no leak. */
@@ -471,10 +449,10 @@ static int32_t count_progress(void *user, uint64_t done, uint64_t total) {
   return 0;
 }
 
-TEST(test_progress) {
-  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_features found = {0};
-  hs_source kept = load(&files[6], 1);
+FAKE_TEST(test_progress) {
+  scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
+  scoped_features found = {0};
+  scoped_source kept = load(&files[6], 1);
   int begun = 0;
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   assert_int_equal(hs_set_progress(c, count_progress, &begun), HS_OK);
@@ -485,8 +463,4 @@ TEST(test_progress) {
     assert_int_equal(begun, 1);
     fake.jpeg = FAKE_JPEG_REFUSES;
   }
-  hs_destroy(c);
-  hs_source_free(&kept);
-  hs_features_free(&found);
-  assert_int_equal(fake.alive, 0);
 }

@@ -36,9 +36,9 @@ static hs_context *fake_context(int32_t in_flight) {
   return extraction_context(&o);
 }
 
-TEST(test_lists_outlive_frames) {
+FAKE_TEST(test_lists_outlive_frames) {
   hs_context *c = fake_context(0);
-  hs_features first = {0}, second = {0};
+  scoped_features first = {0}, second = {0};
   assert_int_equal(hs_extract(c, &large, NULL, &first), HS_OK);
   assert_non_null(first.allocator);
   assert_int_equal(hs_extract(c, &other, NULL, &second), HS_OK);
@@ -54,18 +54,14 @@ TEST(test_lists_outlive_frames) {
   hs_destroy(c);
   assert_true(fake.alive > 0);
   extraction_check_equal(&other_expected, &second, "kept over the context's end");
-  hs_features_free(&first);
-  hs_features_free(&second);
-  assert_int_equal(fake.alive, 0);
 }
 
-TEST(test_detection_and_floats) {
-  fake_reset(1);
+FAKE_TEST(test_detection_and_floats) {
   hs_options o = extraction_options(HS_PROFILE_OPENCV);
   o.descriptor = HS_DESCRIPTOR_F32;
-  hs_features on_cpu = extraction_once(&o, &large), detected = {0}, found = {0};
+  scoped_features on_cpu = extraction_once(&o, &large), detected = {0}, found = {0};
   o.device = HS_DEVICE_CUDA;
-  hs_context *c = extraction_context(&o);
+  scoped_context *c = extraction_context(&o);
   assert_int_equal(hs_detect(c, &large, NULL, &detected), HS_OK);
   assert_int_equal(hs_extract(c, &large, NULL, &found), HS_OK);
   extraction_check_equal(&on_cpu, &found, "floats");
@@ -77,15 +73,10 @@ TEST(test_detection_and_floats) {
   assert_null(found.descriptors);
   assert_int_equal(hs_extract(c, &large, NULL, &found), HS_OK);
   extraction_check_equal(&on_cpu, &found, "floats again");
-  hs_destroy(c);
-  hs_features_free(&on_cpu);
-  hs_features_free(&detected);
-  hs_features_free(&found);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Results beyond the number of blocks are copied, and no more blocks are allocated. */
-TEST(test_too_much_is_copied) {
+FAKE_TEST(test_too_much_is_copied) {
   enum { KEPT = RESULT_BLOCKS_BORROWED + 5 };
   hs_context *c = fake_context(0);
   hs_features kept[KEPT] = {{0}};
@@ -101,7 +92,6 @@ TEST(test_too_much_is_copied) {
   assert_non_null(kept[KEPT - 1].allocator);
   hs_destroy(c);
   for (int i = 0; i < KEPT; i++) hs_features_free(&kept[i]);
-  assert_int_equal(fake.alive, 0);
 }
 
 static void *free_list(void *features) {
@@ -110,7 +100,7 @@ static void *free_list(void *features) {
 }
 
 /* Images alone and in groups; other threads free lists while the workers run. */
-TEST(test_in_flight) {
+FAKE_TEST(test_in_flight) {
   enum { IMAGES = 40, KEPT = 12 };
   hs_context *c = fake_context(8);
   hs_features kept[KEPT] = {{0}};
@@ -136,7 +126,6 @@ TEST(test_in_flight) {
   }
   hs_destroy(c);
   for (int i = 0; i < KEPT; i++) hs_features_free(&kept[i]);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Images in flight, each done or out of memory; returns the number done. */
@@ -172,14 +161,14 @@ TEST(test_workers_that_cannot_start) {
 }
 
 /* Throughput has more workers; those beyond GPU_WORKERS leave large images to the others. */
-TEST(test_more_workers) {
+FAKE_TEST(test_more_workers) {
   enum { WORKERS = 12, SIDE = 2048 };
   hs_options on_gpu = extraction_options(HS_PROFILE_LOWE);
   on_gpu.device = HS_DEVICE_CUDA;
   on_gpu.in_flight = WORKERS;
   on_gpu.workload = HS_WORKLOAD_THROUGHPUT;
   fake_reset(1);
-  hs_context *c = extraction_context(&on_gpu);
+  scoped_context *c = extraction_context(&on_gpu);
   assert_int_equal(run_in_flight(c, WORKERS), WORKERS);
   assert_int_equal(c->in_flight->worker_max, WORKERS);
   hs_destroy(c);
@@ -191,21 +180,19 @@ TEST(test_more_workers) {
   assert_true(c->engine->frames_in_memory(c, SIDE + 1, SIDE) > WORKERS);
   assert_int_equal(in_flight_workers_for(c, SIDE, SIDE), c->engine->frames_in_memory(c, SIDE, SIDE));
   assert_int_equal(in_flight_workers_for(c, SIDE + 1, SIDE), GPU_WORKERS);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Pictures in flight with more features than the results' initial capacity: repeated until the size is known. Pictures
  * of another size do not change the estimate. */
-TEST(test_more_than_expected) {
+FAKE_TEST(test_more_than_expected) {
   enum { IMAGES = 24 };
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image dense = extraction_scene(700, 500, 3, NULL);
-  hs_features all = extraction_once(&o, &dense), found = {0};
+  scoped_image dense = extraction_scene(700, 500, 3, NULL);
+  scoped_features all = extraction_once(&o, &dense), found = {0};
   hs_statistics s = {.struct_size = sizeof s};
   uint64_t repeated = 0;
   assert_true(all.count > 1024 + 1400); /* initial capacity for 1.4 million samples, before a picture was seen */
-  hs_context *c = fake_context(2);
+  scoped_context *c = fake_context(2);
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < IMAGES; i++) {
       assert_int_equal(hs_submit(c, i % 2 ? &small : &dense, NULL), HS_OK);
@@ -216,15 +203,9 @@ TEST(test_more_than_expected) {
     assert_true(s.regrown_frames > 0 && (round == 0 || s.regrown_frames == repeated));
     repeated = s.regrown_frames;
   }
-  hs_destroy(c);
-  hs_features_free(&all);
-  hs_features_free(&found);
-  hs_image_free(&dense);
-  assert_int_equal(fake.alive, 0);
 }
 
-TEST(test_callers_allocator) {
-  fake_reset(1);
+FAKE_TEST(test_callers_allocator) {
   counted_allocator counted = {0};
   const hs_allocator allocator = counted_allocator_make(&counted);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -233,14 +214,13 @@ TEST(test_callers_allocator) {
   scoped_features f = extraction_once(&o, &large);
   assert_ptr_equal(f.allocator, &allocator);
   extraction_check_equal(&expected, &f, "in the caller's memory");
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Lists that hold borrowed memory, filled by calls that do not lend. */
-TEST(test_lent_lists_filled_by_others) {
-  hs_context *c = fake_context(0);
-  hs_context *cpu = extraction_context_of(HS_PROFILE_LOWE);
-  hs_features f = {0};
+FAKE_TEST(test_lent_lists_filled_by_others) {
+  scoped_context *c = fake_context(0);
+  scoped_context *cpu = extraction_context_of(HS_PROFILE_LOWE);
+  scoped_features f = {0};
   for (int i = 0; i < 3; i++) {
     assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
     assert_int_equal(hs_extract(cpu, i == 1 ? &other : &small, NULL, &f), HS_OK);
@@ -249,10 +229,6 @@ TEST(test_lent_lists_filled_by_others) {
     assert_int_equal(hs_describe(c, &large, expected.keypoints, expected.count, &f, NULL), HS_OK);
     extraction_check_equal(&expected, &f, "described");
   }
-  hs_features_free(&f);
-  hs_destroy(cpu);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* A list that outlives its context gets its own frames next to the borrowed arrays; then it is freed. */
@@ -275,9 +251,9 @@ TEST(test_lent_list_gets_frames) {
 }
 
 /* A forked child reads memory that its parent borrowed, and does not change the parent's pool. */
-TEST(test_fork) {
-  hs_context *c = fake_context(0);
-  hs_features f = {0};
+FAKE_TEST(test_fork) {
+  scoped_context *c = fake_context(0);
+  scoped_features f = {0};
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
   const pid_t child = fork();
   if (child == 0) {
@@ -292,9 +268,6 @@ TEST(test_fork) {
   assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
   assert_int_equal(hs_extract(c, &other, NULL, &f), HS_OK);
   extraction_check_equal(&other_expected, &f, "after the fork");
-  hs_features_free(&f);
-  hs_destroy(c);
-  assert_int_equal(fake.alive, 0);
 }
 
 /* Pinned pictures are copied directly to the device, others through the context's pinned memory; with masks and

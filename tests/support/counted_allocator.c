@@ -3,8 +3,7 @@
  */
 #include "tests/support/counted_allocator.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "tests/support/test.h"
 
 enum { SIZE_ROOM = 64 }; /* stored before each allocation, for its size */
 
@@ -38,3 +37,5 @@ static void counted_allocator_release(void *pointer, void *user) {
 hs_allocator counted_allocator_make(counted_allocator *counter) {
   return (hs_allocator){.alloc = counted_allocator_alloc, .release = counted_allocator_release, .user = counter};
 }
+
+void counted_allocator_check(const counted_allocator *counter) { assert_int_equal(counter->alive, 0); }

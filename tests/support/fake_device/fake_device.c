@@ -57,6 +57,18 @@ void fake_reset(int32_t gpus) {
   for (int32_t i = 0; i < gpus; i++) fake.gpus[i].memory_bytes = (size_t)1024 * MEBIBYTE;
 }
 
+int fake_set_up(void **state) {
+  (void)state;
+  fake_reset(1);
+  return 0;
+}
+
+int fake_tear_down(void **state) {
+  (void)state;
+  if (fake.alive != 0) fprintf(stderr, "%lld objects of the fake GPUs are alive\n", (long long)fake.alive);
+  return fake.alive == 0 ? 0 : -1;
+}
+
 /* The number after "name=" in the text, or the default. */
 static long number_of(const char *text, const char *name, long otherwise) {
   const char *at = strstr(text, name);

@@ -48,6 +48,11 @@ extern fake_machine fake;
 /* Configures a machine with this number of GPUs of 1 GiB, all working. No object may be alive. */
 void fake_reset(int32_t gpus);
 
+/* A test on one such GPU that fails if an object is alive at its end. */
+#define FAKE_TEST(NAME) TEST_BETWEEN(NAME, fake_set_up, fake_tear_down)
+int fake_set_up(void **state);
+int fake_tear_down(void **state);
+
 /* Changes the number of live objects; counts a decoded JPEG. */
 void fake_count(int64_t change);
 void fake_count_decoded(void);
