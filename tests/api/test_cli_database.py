@@ -8,54 +8,36 @@ import math
 import os
 import sqlite3
 import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 
-COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
-SKIPPED = 77
-DONE, FAILED, USAGE = 0, 1, 2
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from command_case import FAILED, USAGE, CommandCase, built_with, main  # noqa: E402
+
 PAIR_BASE = 2147483647
 # Two overlapping views: crops of one scene.
 WIDTH, HEIGHT = 400, 300
 
 
-class Case(unittest.TestCase):
+class Case(CommandCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         os.makedirs(self.path("photos/left"))
         whole = self.scene()
         self.view("photos/left/a.pgm", whole, 0)
         self.view("photos/b.pgm", whole, 30)
         self.view("photos/c.pgm", whole, 60)
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
     def scene(self):
         """Rows of a generated picture, 60 pixels wider than a view."""
         self.run_it("draw", f"@scene:{WIDTH + 60}x{HEIGHT}:5", "-o", "scene.ppm", "--max-features", "1", "--circle-scale",
                     "0.1", "-q")
-        with open(self.path("scene.ppm"), "rb") as file:
-            data = file.read()
         row = 3 * (WIDTH + 60)
-        pixels = data[-row * HEIGHT:]
+        pixels = self.read("scene.ppm")[-row * HEIGHT:]
         return [pixels[row * y:row * (y + 1):3] for y in range(HEIGHT)]
 
     def view(self, name, rows, shift):
-        with open(self.path(name), "wb") as file:
-            file.write(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(row[shift:shift + WIDTH] for row in rows))
-
-    def run_it(self, *arguments, status=DONE):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
-        run = subprocess.run([COMMAND, *arguments], cwd=self.folder, env=environment, timeout=600, check=False,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        errors = run.stderr.decode("utf-8", "replace")
-        self.assertEqual(run.returncode, status, f"{arguments}: {errors}")
-        return run.stdout, errors
+        self.write(name, b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(row[shift:shift + WIDTH] for row in rows))
 
     def ask(self, sql, *parameters):
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
@@ -290,29 +272,16 @@ class Match(Case):
         self.assertFalse(os.path.exists(self.path("absent.db")))
 
 
-class WithoutSqlite(unittest.TestCase):
+class WithoutSqlite(CommandCase):
     def test_message(self):
-        with tempfile.TemporaryDirectory() as folder:
-            run = subprocess.run([COMMAND, "extract", "@scene:64x48", "-o", os.path.join(folder, "d.db")], check=False,
-                                 stderr=subprocess.PIPE, text=True)
-            self.assertEqual(run.returncode, FAILED)
-            self.assertIn("SQLite", run.stderr)
-            self.assertEqual(os.listdir(folder), [])
+        _, errors = self.run_it("extract", "@scene:64x48", "-o", "d.db", status=FAILED)
+        self.assertIn("SQLite", errors)
+        self.assertEqual(self.files(), [])
 
 
-def main():
-    global COMMAND
-    if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.path.exists(sys.argv[1]):
-        COMMAND = sys.argv.pop(1)
-    if not COMMAND:
-        print("skipped: no command to test")
-        sys.exit(SKIPPED)
-    COMMAND = os.path.abspath(COMMAND)
-    info = json.loads(subprocess.run([COMMAND, "info", "--json"], check=True, stdout=subprocess.PIPE).stdout)
-    loader = unittest.TestLoader()
-    cases = [Extract, Match] if info["build"]["sqlite"] else [WithoutSqlite]
-    suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases)
-    sys.exit(0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1)
+def load_tests(loader, _tests, _pattern):
+    cases = [Extract, Match] if built_with("sqlite") else [WithoutSqlite]
+    return unittest.TestSuite(map(loader.loadTestsFromTestCase, cases))
 
 
 main()

@@ -7,14 +7,11 @@ import json
 import os
 import random
 import struct
-import subprocess
 import sys
-import tempfile
-import unittest
 
-COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
-SKIPPED = 77
-DONE, FAILED, USAGE = 0, 1, 2
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from command_case import FAILED, USAGE, CommandCase, main  # noqa: E402
+
 WIDTH, HEIGHT = 53, 37
 
 
@@ -26,35 +23,12 @@ def sums(rows, x, y, width, height, threshold):
             "above": sum(value > threshold for value in pixels)}
 
 
-class Case(unittest.TestCase):
+class Case(CommandCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         numbers = random.Random(7)
         self.rows = [[numbers.randrange(256) for _ in range(WIDTH)] for _ in range(HEIGHT)]
         self.write("image.pgm", b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(bytes(row) for row in self.rows))
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
-
-    def run_it(self, *arguments, status=DONE, stdin=b"", **settings):
-        """Runs the command in the test's folder; returns standard output (bytes) and standard error (text)."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
-        environment.update(settings)
-        run = subprocess.run([COMMAND, *arguments], input=stdin, cwd=self.folder, env=environment, timeout=300,
-                             check=False, capture_output=True)
-        errors = run.stderr.decode("utf-8", "replace")
-        self.assertEqual(run.returncode, status, f"{arguments}: {errors}")
-        return run.stdout, errors
 
     def records(self, *arguments, **settings):
         return json.loads(self.run_it("stats", *arguments, "--json", **settings)[0])
@@ -93,7 +67,7 @@ class Stats(Case):
         self.assertEqual((tile["sum"], tile["min"], tile["max"], tile["above"]), (sum(values), 0, 65535, 2))
 
     def test_same_bytes_everywhere(self):
-        expected = self.run_it("stats", "@scene:700x500", "--tile", "33x21", HARTSIFT_CPU="ref")[0]
+        expected = self.run_it("stats", "@scene:700x500", "--tile", "33x21", environment={"HARTSIFT_CPU": "ref"})[0]
         for threads in ("1", "3"):
             self.assertEqual(self.run_it("stats", "@scene:700x500", "--tile", "33x21", "--threads", threads)[0], expected)
 
@@ -165,7 +139,7 @@ class Convolve(Case):
         printed = self.run_it("convolve", "signal.txt", "--taps", "gauss:1.5", "--json")[0]
         self.assertEqual(json.loads(printed), {"values": expected})
         for threads in ("1", "3"):
-            self.assertEqual(self.numbers("signal.txt", "--taps", "gauss:1.5", "--threads", threads, HARTSIFT_CPU="ref"), expected)
+            self.assertEqual(self.numbers("signal.txt", "--taps", "gauss:1.5", "--threads", threads, environment={"HARTSIFT_CPU": "ref"}), expected)
 
     def test_rows_of_floats(self):
         header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
@@ -305,9 +279,4 @@ class Extraction(Case):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.path.exists(sys.argv[1]):
-        COMMAND = os.path.abspath(sys.argv.pop(1))
-    if not COMMAND:
-        print("skipped: HARTSIFT_COMMAND does not name the command")
-        sys.exit(SKIPPED)
-    unittest.main(verbosity=2)
+    main()

@@ -4,14 +4,11 @@ Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing bu
 """
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import unittest
 
-COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
-SKIPPED = 77
-DONE, FAILED, USAGE = 0, 1, 2
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from command_case import FAILED, SKIPPED, USAGE, CommandCase, built_with, main  # noqa: E402
+
 # Neither is divided by 2, 4 or 8.
 WIDTH, HEIGHT = 301, 217
 
@@ -21,11 +18,9 @@ def scaled(side, scale):
     return -(-side // scale)
 
 
-class Case(unittest.TestCase):
+class Case(CommandCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         os.mkdir(self.path("photos"))
         self.run_it("draw", f"@scene:{WIDTH}x{HEIGHT}:5", "-o", "photos/a.jpg", "--max-features", "1", "-q")
         stored = self.read("photos/a.jpg")
@@ -33,26 +28,6 @@ class Case(unittest.TestCase):
         exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
         segment = b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif
         self.write("photos/turned.jpg", stored[:2] + segment + stored[2:])
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
-
-    def run_it(self, *arguments, status=DONE, stdin=b""):
-        """Runs the command in the test's folder; returns standard output (bytes) and standard error (text)."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
-        run = subprocess.run([COMMAND, *arguments], input=stdin, cwd=self.folder, env=environment, timeout=300,
-                             check=False, capture_output=True)
-        errors = run.stderr.decode("utf-8", "replace")
-        self.assertEqual(run.returncode, status, f"{arguments}: {errors}")
-        return run.stdout, errors
 
     def features(self, *arguments, **settings):
         """The content of format json."""
@@ -144,19 +119,7 @@ class DecodeScale(Case):
         self.run_it("extract", "photos/a.jpg", "--decode-scale", "2", *limit, status=FAILED)
 
 
-def main():
-    global COMMAND
-    if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.path.exists(sys.argv[1]):
-        COMMAND = sys.argv.pop(1)
-    if not COMMAND:
-        print("skipped: no command to test")
-        sys.exit(SKIPPED)
-    COMMAND = os.path.abspath(COMMAND)
-    info = json.loads(subprocess.run([COMMAND, "info", "--json"], check=True, stdout=subprocess.PIPE).stdout)
-    if not info["build"]["jpeg"]:
-        print("skipped: built without JPEG support")
-        sys.exit(SKIPPED)
-    unittest.main(verbosity=2)
-
-
+if not built_with("jpeg"):
+    print("skipped: built without JPEG support")
+    sys.exit(SKIPPED)
 main()

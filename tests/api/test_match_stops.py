@@ -4,7 +4,6 @@ run completes it to the result of an undisturbed run.
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -13,13 +12,11 @@ import sqlite3
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
-COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
-SKIPPED = 77
-DONE, FAILED = 0, 1
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from command_case import COMMAND, DONE, FAILED, CommandCase, built_with, main  # noqa: E402
+
 IMAGES, FEATURES = 130, 260
 KILLS = 20
 
@@ -44,17 +41,12 @@ def fill(path):
         database.commit()
 
 
-class Stops(unittest.TestCase):
+class Stops(CommandCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         subprocess.run([COMMAND, "extract", "@scene:640x480:3", "-o", "start.db", "--max-features", "50", "-q"],
                        cwd=self.folder, check=True)
         fill(self.path("start.db"))
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
 
     def fresh(self, name):
         shutil.copy(self.path("start.db"), self.path(name))
@@ -137,18 +129,7 @@ class Stops(unittest.TestCase):
             self.assertEqual(self.count("early.db"), 0)
 
 
-def main():
-    global COMMAND
-    COMMAND = sys.argv.pop(1) if len(sys.argv) > 1 else COMMAND
-    if not COMMAND:
-        print("skipped: no command to test")
-        sys.exit(SKIPPED)
-    COMMAND = os.path.abspath(COMMAND)
-    info = json.loads(subprocess.run([COMMAND, "info", "--json"], check=True, stdout=subprocess.PIPE).stdout)
-    if not info["build"]["sqlite"]:
-        print("not for a build without SQLite, which has no match --database")
-        return
-    unittest.main()
-
-
-main()
+if built_with("sqlite"):
+    main()
+else:
+    print("not for a build without SQLite, which has no match --database")

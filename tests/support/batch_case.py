@@ -2,7 +2,6 @@
 import csv
 import fcntl
 import io
-import json
 import os
 import random
 import signal
@@ -12,7 +11,7 @@ import termios
 import time
 import unittest
 
-from command_case import COMMAND, FAILED, CommandCase
+from command_case import COMMAND, FAILED, CommandCase, built_with
 
 
 def blots(width, height, seed):
@@ -62,8 +61,7 @@ def waiting_in(pipe):
 class BatchCase(CommandCase):
     @staticmethod
     def need_databases():
-        info = subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=False)
-        if not json.loads(info.stdout)["build"].get("sqlite"):
+        if not built_with("sqlite"):
             raise unittest.SkipTest("built without SQLite")
 
     def list_of(self, names, name="list.txt"):

@@ -2,6 +2,7 @@
 
 The command is HARTSIFT_COMMAND, or the program named as first argument. Needs nothing but Python's standard library.
 """
+import json
 import os
 import subprocess
 import sys
@@ -29,6 +30,13 @@ class ResultWithReasons(unittest.TextTestResult):
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         print(f"skipped: {reason}", flush=True)
+
+
+def built_with(part):
+    """Whether the command has this part, as `info --json` names it. True without a command, which main reports."""
+    if not COMMAND:
+        return True
+    return bool(json.loads(subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=True).stdout)["build"].get(part))
 
 
 def main():
