@@ -18,7 +18,7 @@ set(hs_expert_options_cut "  const char *variant;")
 set(hs_match_options_cut "  double guide_tolerance;")
 set(hs_verify_options_cut "  int32_t refine;")
 set(hs_load_options_cut "  hs_exif *exif;")
-set(hs_file_options_cut "  uint64_t\n      max_memory_bytes;")
+set(hs_file_options_cut "  uint64_t max_memory_bytes;")
 set(hs_statistics_cut "  uint64_t workspace_bytes;")
 
 foreach(struct hs_options hs_expert_options hs_match_options hs_verify_options hs_load_options hs_file_options
