@@ -332,7 +332,7 @@ GPU_TEST(crowded_masks_agree) {
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 90, .height = 70};
   const hs_options options = options_of(HS_PROFILE_LOWE);
-  reference_frame r;
+  SCOPED_BY(reference_frame_free) reference_frame r;
   assert_true(reference_frame_make(&r, &image, &options, NULL, 0));
   r.candidate_count = 0;
   for (int32_t o = 0; o < r.geometry.octave_count; o++) {
@@ -358,7 +358,6 @@ GPU_TEST(crowded_masks_agree) {
   assert_int_equal(counts->candidates, r.candidate_count);
   free(counts);
   device_frame_free(&d);
-  reference_frame_free(&r);
 }
 
 /* A list that is too short does not change the entries written, and counting continues. */
@@ -368,14 +367,13 @@ GPU_TEST(capacities_agree) {
   const hs_image image = {.data = noise, .width = 200, .height = 180};
   hs_options options = options_of(HS_PROFILE_LOWE);
   options.contrast = 0.005f;
-  reference_frame r;
+  SCOPED_BY(reference_frame_free) reference_frame r;
   assert_true(reference_frame_make(&r, &image, &options, NULL, 0));
   assert_true(r.counts[0] > 300 && r.counts[1] > r.counts[0]);
   const device_run runs[] = {{.keypoints = 1}, {.keypoints = 257}, {.features = 1}, {.features = 300}};
   for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) compare(&r, &runs[i]);
   const device_run exact = {.keypoints = r.counts[0], .features = r.counts[1]};
   compare(&r, &exact);
-  reference_frame_free(&r);
 }
 #else
 TEST(not_built) { skip_because(NEEDS_GPU); }

@@ -89,11 +89,10 @@ static gaussian_filter filter_of(int32_t radius) {
 /* ------------------------------------------------- level step */
 
 static void check_dog(cuda_stream stream, plane_view device, const guarded_plane *in, const guarded_plane *out) {
-  guarded_plane dog = host_plane(device.width, device.height);
+  SCOPED_BY(plane_free) guarded_plane dog = host_plane(device.width, device.height);
   for (size_t i = 0; i < (size_t)device.width * (size_t)device.height; i++)
     dog.view.data[i] = out->view.data[i] - in->view.data[i];
   check_plane(stream, device, &dog, "DoG");
-  plane_free(&dog);
 }
 
 static void check_blur(cuda_stream stream, int32_t width, int32_t height, int32_t radius, border_mode border,
@@ -332,8 +331,9 @@ static void check_base(cuda_stream stream, const base_case *c) {
   if (w < 1 || h < 1) return;
   const gaussian_filter filter = filter_of(c->radius);
   const source_view source = source_make(c->width, c->height, c->type, c->layout, c->padding);
-  guarded_plane gray = host_plane(c->width, c->height), work = host_plane(w, h), wide = host_plane(w, h),
-                out = host_plane(w, h);
+  SCOPED_BY(plane_free)
+  guarded_plane gray = host_plane(c->width, c->height),
+                work = host_plane(w, h), wide = host_plane(w, h), out = host_plane(w, h);
   const base_args host = {.source = source,
                           .first_octave = c->first_octave,
                           .grid = c->grid,
@@ -346,10 +346,6 @@ static void check_base(cuda_stream stream, const base_case *c) {
   assert_int_equal(base_ref(NULL, &host), STAGE_OK);
   check_base_on_device(stream, c, &host, &out);
   free((void *)(uintptr_t)source.data);
-  plane_free(&gray);
-  plane_free(&work);
-  plane_free(&wide);
-  plane_free(&out);
 }
 
 /* Bytes of row padding that make rows of a u8 gray picture start on words, plus `words` words. */

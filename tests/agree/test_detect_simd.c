@@ -106,6 +106,7 @@ static void make_top(const detect_case *c, const octave_view *octave) {
 static uint64_t check_detect(stage_queue *const *queues, const detect_case *c) {
   const size_t stride = (size_t)c->width + c->padding;
   /* The levels share one plane, whose last row ends at the end of the memory. The variants get one level less. */
+  SCOPED_BY(plane_free)
   guarded_plane levels = plane_make(c->width, c->height * (c->scales + 3), stride),
                 without_top = plane_make(c->width, c->height * (c->scales + 2), stride);
   plane_fill(&levels, PATTERN_NOISE, 1234u + (uint32_t)c->width);
@@ -135,8 +136,6 @@ static uint64_t check_detect(stage_queue *const *queues, const detect_case *c) {
   const uint64_t found = expected.candidates;
   plane_check_guards(&without_top, "detection's input");
   free(expected.block);
-  plane_free(&levels);
-  plane_free(&without_top);
   return found;
 }
 

@@ -53,26 +53,25 @@ static void blur_with(const stage_ops *ops, stage_queue *queue, int32_t threads,
 
 static void check_blur(stage_queue *const *queues, const blur_case *c) {
   const size_t stride = (size_t)c->width + c->padding;
-  guarded_plane in = plane_make(c->width, c->height, stride), expected = plane_make(c->width, c->height, stride);
+  SCOPED_BY(plane_free)
+  guarded_plane in = plane_make(c->width, c->height, stride),
+                expected = plane_make(c->width, c->height, stride);
   plane_fill(&in, c->pattern, 7);
   blur_with(cpu_variant_ops("ref"), NULL, 1, c, &in, &expected);
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
     if (!ops) continue;
     for (int t = 0; t < stage_threads(); t++) {
-      guarded_plane got = plane_make(c->width, c->height, stride);
+      SCOPED_BY(plane_free) guarded_plane got = plane_make(c->width, c->height, stride);
       char what[120];
       snprintf(what, sizeof what, "blur %s, radius %d, border %d, pattern %d, %d threads", stage_variant_names[v],
                c->radius, c->border, c->pattern, stage_thread_counts[t]);
       blur_with(ops, queues[t], stage_thread_counts[t], c, &in, &got);
       plane_check_equal(&expected, &got, what);
       plane_check_guards(&got, what);
-      plane_free(&got);
     }
   }
   plane_check_guards(&in, "blur's input");
-  plane_free(&in);
-  plane_free(&expected);
 }
 
 TEST(test_blur_sizes) {
@@ -128,20 +127,19 @@ TEST(test_blur_small_values) {
   const blur_case c = {67, 20, 6, BORDER_REFLECT_101, PATTERN_NOISE, 0};
   static const float factors[] = {1e-30f, 1e-37f, 3e-39f, 1e-44f};
   for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
-    guarded_plane in = plane_make(c.width, c.height, 67), expected = plane_make(c.width, c.height, 67);
+    SCOPED_BY(plane_free)
+    guarded_plane in = plane_make(c.width, c.height, 67),
+                  expected = plane_make(c.width, c.height, 67);
     plane_fill(&in, PATTERN_NOISE, 3);
     for (size_t k = 0; k < 67 * 20; k++) in.view.data[k] = in.view.data[k] * (k % 3 == 0 ? 1.0f : factors[i]);
     blur_with(cpu_variant_ops("ref"), NULL, 1, &c, &in, &expected);
     for (int v = 0; stage_variant_names[v]; v++) {
       const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
       if (!ops) continue;
-      guarded_plane got = plane_make(c.width, c.height, 67);
+      SCOPED_BY(plane_free) guarded_plane got = plane_make(c.width, c.height, 67);
       blur_with(ops, queues[1], stage_thread_counts[1], &c, &in, &got);
       plane_check_equal(&expected, &got, stage_variant_names[v]);
-      plane_free(&got);
     }
-    plane_free(&in);
-    plane_free(&expected);
   }
 }
 
@@ -205,7 +203,7 @@ static void check_base(stage_queue *const *queues, const base_case *c) {
   size_t stride_bytes;
   unsigned char *bytes = source_bytes(c, &stride_bytes);
   const source_view source = {bytes, c->width, c->height, stride_bytes, c->type, c->layout, 0.0f, 255.0f};
-  guarded_plane expected = base_with(cpu_variant_ops("ref"), NULL, 1, c, &source);
+  SCOPED_BY(plane_free) guarded_plane expected = base_with(cpu_variant_ops("ref"), NULL, 1, c, &source);
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
     if (!ops) continue;
@@ -213,12 +211,10 @@ static void check_base(stage_queue *const *queues, const base_case *c) {
       char what[120];
       snprintf(what, sizeof what, "base %s, type %d, layout %d, octave %d, grid %d, border %d, %d threads",
                stage_variant_names[v], c->type, c->layout, c->first_octave, c->grid, c->border, stage_thread_counts[t]);
-      guarded_plane got = base_with(ops, queues[t], stage_thread_counts[t], c, &source);
+      SCOPED_BY(plane_free) guarded_plane got = base_with(ops, queues[t], stage_thread_counts[t], c, &source);
       plane_check_equal(&expected, &got, what);
-      plane_free(&got);
     }
   }
-  plane_free(&expected);
   free(bytes);
 }
 
@@ -263,25 +259,22 @@ TEST(test_halve) {
   stage_queue *const *queues = *state;
   for (int s = 0; s < SIZE_COUNT; s++) {
     const int32_t width = sizes[s][0] + 1, height = sizes[s][1] + 1; /* at least 2, so that a half has a sample */
-    guarded_plane in = plane_make(width, height, (size_t)width + 3);
+    SCOPED_BY(plane_free) guarded_plane in = plane_make(width, height, (size_t)width + 3);
     plane_fill(&in, PATTERN_NOISE, 5);
-    guarded_plane expected = plane_make(width / 2, height / 2, (size_t)width);
+    SCOPED_BY(plane_free) guarded_plane expected = plane_make(width / 2, height / 2, (size_t)width);
     const halve_args reference = {in.view, expected.view, {0}};
     cpu_variant_ops("ref")->halve(NULL, &reference);
     for (int v = 0; stage_variant_names[v]; v++) {
       const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
       if (!ops) continue;
       for (int t = 0; t < stage_threads(); t++) {
-        guarded_plane got = plane_make(width / 2, height / 2, (size_t)width);
+        SCOPED_BY(plane_free) guarded_plane got = plane_make(width / 2, height / 2, (size_t)width);
         const halve_args args = {in.view, got.view, {0}};
         assert_int_equal(ops->halve(queues[t], &args), STAGE_OK);
         plane_check_equal(&expected, &got, stage_variant_names[v]);
         plane_check_guards(&got, stage_variant_names[v]);
-        plane_free(&got);
       }
     }
-    plane_free(&in);
-    plane_free(&expected);
   }
 }
 

@@ -138,35 +138,31 @@ SHARED_TEST(options) {
 SHARED_TEST(no_pairs) {
   scoped_context *c = make_context(NULL);
   const hs_pair_result *result;
-  hs_pairs *run;
+  scoped_run *run;
   assert_int_equal(hs_pairs_start(&run, c, &s->collection, NULL, 0, NULL), HS_OK);
   assert_int_equal(hs_pairs_next(run, -1, &result), HS_OK);
   assert_null(result);
   hs_pairs_end(run);
   const hs_collection none = {0};
   assert_int_equal(hs_pairs_start(&run, c, &none, NULL, 0, NULL), HS_OK);
-  hs_pairs_end(run);
 }
 
 SHARED_TEST(descriptors_of_two_types) {
-  test_collection floats;
+  SCOPED_BY(collection_maker_free) test_collection floats;
   collection_maker_fill(&floats, 2, 30, HS_DESCRIPTOR_F32, 3);
   const hs_collection_image images[3] = {s->images[0], {.features = &floats.features[0]}, s->images[3]};
   const hs_collection mixed = {.images = images, .image_count = 3};
   const hs_image_pair pairs[3] = {{0, 1}, {0, 2}, {2, 1}};
   const hs_status expected[3] = {HS_ERR_ARGUMENT, HS_OK, HS_ERR_ARGUMENT};
-  hs_context *c = make_context(NULL);
+  scoped_context *c = make_context(NULL);
   const hs_pair_result *result;
-  hs_pairs *run;
+  scoped_run *run;
   assert_int_equal(hs_pairs_start(&run, c, &mixed, pairs, 3, NULL), HS_OK);
   for (int i = 0; i < 3; i++) {
     assert_int_equal(hs_pairs_next(run, -1, &result), HS_OK);
     assert_int_equal(result->status, expected[i]);
     assert_int_equal(strstr(result->message, "float") != NULL, expected[i] != HS_OK);
   }
-  hs_pairs_end(run);
-  hs_destroy(c);
-  collection_maker_free(&floats);
 }
 
 /* Ended after some results, with the context destroyed before or after the run. */
@@ -234,7 +230,7 @@ TEST(waiting_ends) {
   const hs_image_pair pair = {0, 1};
   scoped_context *c = make_context(NULL);
   const hs_pair_result *result;
-  hs_pairs *run;
+  scoped_run *run;
   assert_int_equal(hs_pairs_start(&run, c, &collection, &pair, 1, NULL), HS_OK);
   for (int32_t wait_ms = 0; wait_ms < 20; wait_ms += 10) {
     assert_int_equal(hs_pairs_next(run, wait_ms, &result), HS_OK);
@@ -247,7 +243,6 @@ TEST(waiting_ends) {
   assert_int_equal(hs_pairs_next(run, -1, &result), HS_OK);
   assert_non_null(result);
   assert_int_equal(result->match_count, 0);
-  hs_pairs_end(run);
 }
 
 /* One allocation after another fails, for later ones every third: the run does not begin, or ends, or the pair reports
@@ -342,7 +337,7 @@ SHARED_TEST(failing_alike) {
   o.allocator = &allocator;
   scoped_context *c = extraction_context(&o);
   const hs_pair_result *result;
-  hs_pairs *run;
+  scoped_run *run;
   assert_int_equal(hs_pairs_start(&run, c, &collection, pairs, 2, NULL), HS_OK);
   assert_int_equal(hs_pairs_next(run, -1, &result), HS_ERR_DEVICE);
   pthread_mutex_lock(&h.lock);
@@ -354,7 +349,6 @@ SHARED_TEST(failing_alike) {
     assert_int_equal(hs_pairs_next(run, 0, &result), HS_ERR_DEVICE);
     nanosleep(&pause, NULL);
   }
-  hs_pairs_end(run);
 }
 
 TESTS_BETWEEN(open_shared, close_shared)

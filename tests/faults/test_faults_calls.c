@@ -182,14 +182,13 @@ static hs_status match_pairs(uint64_t *result) {
   (void)hs_verify_options_init(&v, HS_FUNDAMENTAL);
   const hs_pairs_options o = {.struct_size = sizeof o, .verify = &v, .guided = 1, .find_plane = 1};
   scoped_context *c = NULL;
-  hs_pairs *run = NULL;
+  scoped_run *run = NULL;
   const hs_pair_result *found = NULL;
   hs_status st = begin(&c, 1);
   if (st == HS_OK) st = hs_pairs_start(&run, c, &collection, &pair, 1, &o);
   if (st == HS_OK) st = hs_pairs_next(run, -1, &found);
   if (st == HS_OK && found) st = found->status;
   if (st == HS_OK && found) *result = found->match_count;
-  hs_pairs_end(run);
   return st;
 }
 
@@ -219,7 +218,7 @@ static hs_status choose_pairs(uint64_t *result) {
 }
 
 static hs_status fill_database(uint64_t *result) {
-  hs_colmap_database *d = NULL;
+  scoped_database *d = NULL;
   scoped_features f = {0};
   uint32_t id[2];
   unlink(file_path);
@@ -234,7 +233,6 @@ static hs_status fill_database(uint64_t *result) {
   if (st == HS_OK) st = hs_colmap_commit(d);
   if (st == HS_OK) st = hs_colmap_read_features(d, id[0], &f);
   *result = f.count;
-  hs_colmap_close(d);
   return st;
 }
 

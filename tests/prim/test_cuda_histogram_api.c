@@ -27,16 +27,14 @@ GPU_TEST(histograms_agree) {
         twin_shape masked = twin_shapes[s];
         masked.gap = mask_offset == 0 ? masked.gap : 7;
         masked.offset = mask_offset == 0 ? masked.offset : mask_offset;
-        twin t = twin_make(HS_ELEMENT_U8, &twin_shapes[s], (array_content)content);
-        twin m = mask_make(&masked);
+        SCOPED_BY(twin_free) twin t = twin_make(HS_ELEMENT_U8, &twin_shapes[s], (array_content)content);
+        SCOPED_BY(twin_free) twin m = mask_make(&masked);
         assert_int_equal(hs_histogram256(NULL, &t.on_host, NULL, expected), HS_OK);
         assert_int_equal(hs_cuda_histogram256(twin_gpu, &t.on_device, NULL, NULL, got), HS_OK);
         assert_memory_equal(got, expected, sizeof expected);
         assert_int_equal(hs_histogram256(NULL, &t.on_host, &m.on_host, expected), HS_OK);
         assert_int_equal(hs_cuda_histogram256(twin_gpu, &t.on_device, &m.on_device, NULL, got), HS_OK);
         assert_memory_equal(got, expected, sizeof expected);
-        twin_free(&t);
-        twin_free(&m);
       }
   device_free_pinned(got);
 }
@@ -104,17 +102,15 @@ GPU_TEST(equalized_pictures_agree) {
         twin_shape apart = twin_shapes[s];
         apart.offset += turn;
         apart.gap += turn * 3;
-        twin t = twin_make(HS_ELEMENT_U8, &twin_shapes[s], (array_content)content);
+        SCOPED_BY(twin_free) twin t = twin_make(HS_ELEMENT_U8, &twin_shapes[s], (array_content)content);
         if (content == CONTENT_RANDOM) { /* few levels, some of them frequent */
           for (size_t i = 0; i < t.bytes; i++) t.host[i] = (unsigned char)(t.host[i] % 40 * (turn + 1) + 3);
           assert_int_equal(device_copy_to(t.device, t.host, t.bytes, twin_stream), STAGE_OK);
           assert_int_equal(device_stream_wait(twin_stream), STAGE_OK);
         }
-        twin out = twin_make(HS_ELEMENT_U8, &apart, CONTENT_CONSTANT);
+        SCOPED_BY(twin_free) twin out = twin_make(HS_ELEMENT_U8, &apart, CONTENT_CONSTANT);
         check_equalized(&t, &out);
         check_equalized(&t, NULL);
-        twin_free(&t);
-        twin_free(&out);
       }
 }
 

@@ -43,9 +43,8 @@ GPU_TEST(reductions_agree) {
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64 && !twin_left_out(&twin_shapes[s]); type++)
       for (int content = 0; content < CONTENT_COUNT; content++) {
-        twin t = twin_make((hs_element)type, &twin_shapes[s], (array_content)content);
+        SCOPED_BY(twin_free) twin t = twin_make((hs_element)type, &twin_shapes[s], (array_content)content);
         check_reductions(&t, got);
-        twin_free(&t);
       }
   device_free_pinned(got);
 }
@@ -57,12 +56,11 @@ GPU_TEST(bytes_at_any_address) {
   for (size_t offset = 0; offset < 17; offset++)
     for (size_t length = 1; length < 50; length += offset % 4 + 1) {
       const twin_shape s = {length, 3, offset % 3, offset};
-      twin t = twin_make(HS_ELEMENT_U8, &s, CONTENT_RANDOM);
+      SCOPED_BY(twin_free) twin t = twin_make(HS_ELEMENT_U8, &s, CONTENT_RANDOM);
       check_reductions(&t, got);
       assert_int_equal(hs_histogram256(NULL, &t.on_host, NULL, expected), HS_OK);
       assert_int_equal(hs_cuda_histogram256(twin_gpu, &t.on_device, NULL, NULL, counts), HS_OK);
       assert_memory_equal(counts, expected, sizeof expected);
-      twin_free(&t);
     }
   device_free_pinned(got);
   device_free_pinned(counts);
@@ -95,13 +93,13 @@ GPU_TEST(tiles_agree) {
                                       {16, 16, 17.25}, {1, 1, 1e9},   {2000, 100, 30.0}};
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64 && !twin_left_out(&twin_shapes[s]); type++) {
+      SCOPED_BY(twin_free)
       twin t = twin_make((hs_element)type, &twin_shapes[s], s % 2 ? CONTENT_SOME_NAN : CONTENT_RANDOM);
       const hs_tiling all = whole(&twin_shapes[s]);
       check_tiles(&t, &all);
       for (size_t i = 0; i < sizeof tilings / sizeof tilings[0]; i++)
         if (tilings[i].width * tilings[i].height > 6 || twin_shapes[s].width * twin_shapes[s].height < 100000)
           check_tiles(&t, &tilings[i]);
-      twin_free(&t);
     }
 }
 
@@ -111,9 +109,8 @@ GPU_TEST(many_tiles_of_several_chunks) {
   static const twin_shape s = {4003, 3851, 3, 1};
   if (twin_left_out(&s)) skip_because(NEEDS_GPU);
   for (int type = HS_ELEMENT_U16; type <= HS_ELEMENT_F64; type++) {
-    twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
+    SCOPED_BY(twin_free) twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
     for (size_t i = 0; i < sizeof tilings / sizeof tilings[0]; i++) check_tiles(&t, &tilings[i]);
-    twin_free(&t);
   }
 }
 
@@ -125,9 +122,8 @@ GPU_TEST(tiles_of_wide_rows) {
     const twin_shape s = {9001, 150, gap, 1};
     if (twin_left_out(&s)) skip_because(NEEDS_GPU);
     for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++) {
-      twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
+      SCOPED_BY(twin_free) twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
       for (size_t i = 0; i < sizeof tilings / sizeof tilings[0]; i++) check_tiles(&t, &tilings[i]);
-      twin_free(&t);
     }
   }
 }
@@ -137,12 +133,11 @@ GPU_TEST(byte_tiles_at_any_address) {
   for (size_t offset = 0; offset < 9; offset++)
     for (size_t gap = 0; gap < 9; gap += 1 + offset % 2) {
       const twin_shape s = {203, 19, gap, offset};
-      twin t = twin_make(HS_ELEMENT_U8, &s, CONTENT_RANDOM);
+      SCOPED_BY(twin_free) twin t = twin_make(HS_ELEMENT_U8, &s, CONTENT_RANDOM);
       for (size_t width = 1; width <= 48; width += 1 + width / 8) {
         const hs_tiling tiling = {width, 1 + width % 11, (double)(width * 5)};
         check_tiles(&t, &tiling);
       }
-      twin_free(&t);
     }
 }
 
@@ -154,7 +149,7 @@ GPU_TEST(tiles_beyond_capacity) {
   memset(&untouched, 0xa5, sizeof untouched);
   size_t count = 0;
   for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++) {
-    twin t = twin_make((hs_element)type, &s, CONTENT_RANDOM);
+    SCOPED_BY(twin_free) twin t = twin_make((hs_element)type, &s, CONTENT_RANDOM);
     memset(got, 0xa5, 80 * sizeof *got);
     assert_int_equal(hs_cuda_tile_stats(twin_gpu, &t.on_device, &tiling, NULL, got, 30, &count), HS_ERR_CAPACITY);
     assert_int_equal(count, 78);
@@ -163,7 +158,6 @@ GPU_TEST(tiles_beyond_capacity) {
     assert_memory_equal(&got[30], &untouched, sizeof untouched);
     assert_int_equal(hs_cuda_tile_stats(twin_gpu, &t.on_device, &tiling, NULL, NULL, 0, &count), HS_ERR_CAPACITY);
     assert_int_equal(count, 78);
-    twin_free(&t);
   }
   device_free_pinned(got);
 }
@@ -172,7 +166,7 @@ GPU_TEST(tiles_beyond_capacity) {
 
 static void check_convolution(const twin *t, const twin_shape *out_shape, const double *taps, size_t tap_count) {
   for (int ends = HS_ENDS_ZERO; ends <= HS_ENDS_REFLECT_101; ends++) {
-    twin out = twin_make(t->on_host.type, out_shape, CONTENT_CONSTANT);
+    SCOPED_BY(twin_free) twin out = twin_make(t->on_host.type, out_shape, CONTENT_CONSTANT);
     void *to = (void *)(uintptr_t)out.on_host.data, *device_to = (void *)(uintptr_t)out.on_device.data;
     const size_t stride = out.on_host.stride_bytes;
     assert_int_equal(
@@ -186,7 +180,6 @@ static void check_convolution(const twin *t, const twin_shape *out_shape, const 
       fail_msg("type %d, %zu x %zu, %zu taps, ends %d, output at %zu with gaps of %zu", (int)t->on_host.type,
                t->on_host.width, t->on_host.height, tap_count, ends, out_shape->offset, out_shape->gap);
     free(expected);
-    twin_free(&out);
   }
 }
 
@@ -199,11 +192,10 @@ GPU_TEST(convolutions_agree) {
       for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (twin_shapes[s].width * twin_shapes[s].height * counts[i] > 80000000) continue; /* limits the CPU's time */
         const array_content content = (array_content)((s + i) % 3 == 0 ? CONTENT_SOME_NAN : CONTENT_RANDOM);
-        twin t = twin_make((hs_element)type, &twin_shapes[s], content);
+        SCOPED_BY(twin_free) twin t = twin_make((hs_element)type, &twin_shapes[s], content);
         const twin_shape apart = {twin_shapes[s].width, twin_shapes[s].height, twin_shapes[s].gap + i % 2, (s + i) % 3};
         check_convolution(&t, &twin_shapes[s], taps, counts[i]);
         check_convolution(&t, &apart, taps, counts[i]);
-        twin_free(&t);
       }
 }
 
@@ -315,7 +307,7 @@ GPU_TEST(nothing_allocated_again) {
 
 GPU_TEST(wrong_arguments) {
   const twin_shape s = {64, 8, 0, 0};
-  twin t = twin_make(HS_ELEMENT_F32, &s, CONTENT_RANDOM);
+  SCOPED_BY(twin_free) twin t = twin_make(HS_ELEMENT_F32, &s, CONTENT_RANDOM);
   double *got = twin_pinned(2 * sizeof *got), taps[4] = {1.0, 1.0, 1.0, 1.0};
   hs_array a = t.on_device;
   a.width = 0;
@@ -350,7 +342,6 @@ GPU_TEST(wrong_arguments) {
                    HS_ERR_ARGUMENT);
   assert_int_equal(hs_cuda_reduce_sum(twin_gpu, &t.on_device, NULL, got), HS_OK); /* the context is still usable */
   device_free_pinned(got);
-  twin_free(&t);
 }
 
 TESTS_BETWEEN(twins_set_up, twins_tear_down)

@@ -93,7 +93,7 @@ static size_t most_of_run(const test_collection *c, int32_t threads, uint64_t ma
 }
 
 TEST(stays_below_the_limit) {
-  test_collection c;
+  SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, IMAGES, FEATURES, HS_DESCRIPTOR_U8, 6);
   size_t fitting = 0;
   for (int32_t threads = 1; threads <= 4; threads += 3)
@@ -105,5 +105,4 @@ TEST(stays_below_the_limit) {
       fitting += fits;
     }
   assert_in_range(fitting, 4, 10);
-  collection_maker_free(&c);
 }

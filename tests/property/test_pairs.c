@@ -205,7 +205,7 @@ static uint64_t least_memory(const expectation *e, int32_t threads) {
 }
 
 TEST(bytes_and_memory) {
-  test_collection c;
+  SCOPED_BY(collection_maker_free) test_collection c;
   hs_verify_options v;
   assert_int_equal(hs_verify_options_init(&v, HS_FUNDAMENTAL), HS_OK);
   v.max_iterations = 300;
@@ -227,11 +227,10 @@ TEST(bytes_and_memory) {
     }
     drop_expectation(&e);
   }
-  collection_maker_free(&c);
 }
 
 TEST(each_way_of_verifying) {
-  test_collection c;
+  SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, 8, 240, HS_DESCRIPTOR_U8, 9);
   c.cameras[4] = (hs_camera){0};
   for (int32_t model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++)
@@ -250,7 +249,6 @@ TEST(each_way_of_verifying) {
       assert_int_equal(run(&e, 3, 0, model == HS_FUNDAMENTAL), model == HS_FUNDAMENTAL ? c.count : 0);
       drop_expectation(&e);
     }
-  collection_maker_free(&c);
 }
 
 TEST(floats_and_one_way) {
@@ -273,18 +271,17 @@ TEST(floats_and_one_way) {
 
 /* Results that wait for an earlier one are bounded too: with this little memory the run stays in order. */
 TEST(results_beyond_their_memory) {
-  test_collection c;
+  SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, 40, 40, HS_DESCRIPTOR_U8, 2);
   expectation e = {.collection = &c, .options = {.struct_size = sizeof e.options}};
   expect(&e);
   const uint64_t least = least_memory(&e, 2);
   for (uint64_t more = 0; more < 40000; more += 10000) assert_true(run(&e, 2, least + more, true) >= c.count);
   drop_expectation(&e);
-  collection_maker_free(&c);
 }
 
 TEST(an_image_that_cannot_be_read) {
-  test_collection c;
+  SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, 6, 60, HS_DESCRIPTOR_U8, 4);
   reader r = {.collection = &c, .broken = 3};
   hs_collection collection = describe(&c, &r);
@@ -301,7 +298,6 @@ TEST(an_image_that_cannot_be_read) {
   hs_pairs_end(pairs);
   hs_destroy(context);
   free((void *)(uintptr_t)collection.images);
-  collection_maker_free(&c);
 }
 
 /* Repeats a test on a GPU. */

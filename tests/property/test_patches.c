@@ -95,11 +95,11 @@ static float bilinear(const float *data, size_t stride, int width, int height, f
 /* Upright patches whose level is computed here, from the reference's pyramid. */
 TEST(test_levels) {
   hs_options options = extraction_options(HS_PROFILE_LOWE);
-  reference_frame f;
+  SCOPED_BY(reference_frame_free) reference_frame f;
   assert_true(reference_frame_make(&f, &scene, &options, NULL, 5));
   hs_patch_options o = patch_options(SIZE, HS_PATCH_F32);
   o.upright = 1;
-  hs_context *c = extraction_context(&options);
+  scoped_context *c = extraction_context(&options);
   static const struct {
     float blur;
     int32_t octave, level; /* octave -9: the picture */
@@ -128,8 +128,6 @@ TEST(test_levels) {
         assert_memory_equal(&expected, &patch[j * SIZE + i], sizeof expected);
       }
   }
-  hs_destroy(c);
-  reference_frame_free(&f);
 }
 
 TEST(test_bytes_and_edges) {

@@ -43,15 +43,13 @@ TEST(test_handed_over_level) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.first_octave = first_octaves[i];
     o.dsp = i == 0;
-    reference_frame reference;
+    SCOPED_BY(reference_frame_free) reference_frame reference;
     assert_true(reference_frame_make(&reference, &image, &o, NULL, 3));
-    hs_features whole = extraction_once(&o, &image);
+    scoped_features whole = extraction_once(&o, &image);
     assert_true(whole.count > 20);
     assert_true(reference.geometry.octave_count >= 3);
     for (int32_t skipped = 1; skipped < reference.geometry.octave_count; skipped++)
       check_handed_over(&o, &image, &reference, &whole, skipped);
-    hs_features_free(&whole);
-    reference_frame_free(&reference);
   }
 }
 

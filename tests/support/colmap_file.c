@@ -50,10 +50,9 @@ hs_colmap_database *colmap_file_open(colmap_file *f) {
 }
 
 void colmap_file_add(colmap_file *f, const char *name) {
-  hs_colmap_database *database = colmap_file_open(f);
+  scoped_database *database = colmap_file_open(f);
   assert_int_equal(hs_colmap_add_image(database, name, NULL, &f->features, NULL), HS_OK);
   assert_int_equal(hs_colmap_commit(database), HS_OK);
-  hs_colmap_close(database);
 }
 
 void colmap_file_refuses(colmap_file *f, int32_t read_only, hs_status expected, const char *word) {

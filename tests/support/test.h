@@ -70,12 +70,16 @@ extern int (*test_main)(const char *program);
 #define scoped_context      SCOPED_BY(test_destroy_context) hs_context
 #define scoped_features     SCOPED_BY(hs_features_free) hs_features
 #define scoped_image        SCOPED_BY(hs_image_free) hs_image
+#define scoped_run          SCOPED_BY(test_end_pairs) hs_pairs
+#define scoped_database     SCOPED_BY(test_close_database) hs_colmap_database
 #define scoped_matches      SCOPED_BY(hs_matches_free) hs_matches
 #define scoped_source       SCOPED_BY(hs_source_free) hs_source
 #define scoped_pairs        SCOPED_BY(hs_image_pairs_free) hs_image_pairs
 #define scoped_lists        SCOPED_BY(hs_neighbour_lists_free) hs_neighbour_lists
 #define scoped_file         SCOPED_BY(image_file_free) image_file
 #define SCOPED_MEMORY       SCOPED_BY(test_free_memory)
+static inline void test_end_pairs(hs_pairs **run) { hs_pairs_end(*run); }
+static inline void test_close_database(hs_colmap_database **database) { hs_colmap_close(*database); }
 static inline void test_destroy_context(hs_context **context) { hs_destroy(*context); }
 static inline void test_free_memory(const void *pointer) { free(*(void *const *)pointer); }
 

@@ -34,9 +34,9 @@ TEST_ON_DATABASE(test_keypoint_columns) {
 }
 
 TEST_ON_DATABASE(test_read_back) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
-  hs_features read = {0};
+  scoped_features read = {0};
   assert_int_equal(hs_colmap_read_features(database, 1, &read), HS_OK);
   assert_true(feature_maker_consistent(&read));
   assert_int_equal(read.count, COLMAP_FIXTURE_FEATURES);
@@ -50,8 +50,6 @@ TEST_ON_DATABASE(test_read_back) {
     const double turn = fabs((double)a->orientation - (double)b->orientation);
     assert_true(fmin(turn, 6.283185307179586 - turn) <= 5e-7);
   }
-  hs_features_free(&read);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_lists_without_descriptors_or_features) {
@@ -74,7 +72,7 @@ TEST_ON_DATABASE(test_lists_without_descriptors_or_features) {
 TEST_ON_DATABASE(test_float_descriptors_and_layout) {
   scoped_features floats = {0}, read = {0};
   feature_maker_fill(&floats, 9, FEATURES_UNIT_F32, 5);
-  hs_colmap_database *database = NULL;
+  scoped_database *database = NULL;
   const hs_colmap_options options = {.struct_size = sizeof options, .layout = HS_LAYOUT_VLFEAT};
   assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_OK);
   colmap_fixture_add(database, "a.png", &floats, 1);
@@ -84,7 +82,6 @@ TEST_ON_DATABASE(test_float_descriptors_and_layout) {
     const double value = floor((double)((const float *)floats.descriptors)[i] * 512.0 + 0.5);
     assert_int_equal(((const uint8_t *)read.descriptors)[i], value > 255.0 ? 255 : (int)value);
   }
-  hs_colmap_close(database);
 }
 
 /* ------------------------------------------------------------------ images and cameras */
@@ -257,7 +254,7 @@ TEST_ON_DATABASE(test_choices_that_are_gone) {
 }
 
 TEST_ON_DATABASE(test_cameras_that_do_not_fit) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_camera camera;
   assert_int_equal(hs_colmap_camera_init(&camera, 480, 640, 0.0), HS_OK);
   assert_int_equal(add_with(database, "a.png", &f->features, &camera), HS_ERR_ARGUMENT);
@@ -270,11 +267,10 @@ TEST_ON_DATABASE(test_cameras_that_do_not_fit) {
   assert_int_equal(add_with(database, "a.png", &f->features, NULL), HS_OK);
   assert_int_equal(add_with(database, "b.png", &f->features, &camera), HS_OK);
   assert_int_equal(camera_of(database, "b.png"), 1);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_listing_images) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_image image;
   assert_int_equal(hs_colmap_next_image(database, -1, &image), HS_OK);
   assert_int_equal(image.found, 0);
@@ -302,7 +298,6 @@ TEST_ON_DATABASE(test_listing_images) {
   assert_int_equal(hs_colmap_add_image(database, "c", NULL, NULL, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_colmap_read_features(database, 3, &f->others), HS_ERR_ARGUMENT);
   assert_int_equal(hs_colmap_read_features(database, 1, NULL), HS_ERR_ARGUMENT);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_image_that_is_there) {
@@ -393,7 +388,7 @@ TEST_ON_DATABASE(test_as_a_feature_file) {
 }
 
 TEST_ON_DATABASE(test_fewer_columns) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
   scoped_features read = {0};
@@ -409,7 +404,6 @@ TEST_ON_DATABASE(test_fewer_columns) {
   database = colmap_fixture_open(f, 0, 0);
   assert_int_equal(hs_colmap_read_features(database, 1, &read), HS_OK);
   assert_true(read.keypoints[0].sigma == 2.0f && read.keypoints[0].orientation == 1.0f);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_damaged_content) {

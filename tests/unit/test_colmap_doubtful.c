@@ -298,7 +298,7 @@ static void check_next(hs_colmap_database *database, int64_t after, int64_t expe
 /* The first pass of a guided pair counts, as long as the number of inliers equals the number after the second pass. */
 TEST_ON_DATABASE(test_first_passes) {
   fill(f);
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   check_next(database, -1, PAIR(1, 2), 3, 2);
   check_next(database, PAIR(1, 2), PAIR(1, 3), 3, 2);
   check_next(database, PAIR(3, 4), -1, 0, 0);
@@ -326,7 +326,6 @@ TEST_ON_DATABASE(test_first_passes) {
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET config = 7 WHERE pair_id = 2147483650");
   database = colmap_fixture_open(f, 0, 0);
   check_next(database, PAIR(1, 2), PAIR(1, 4), 3, 2); /* a watermark is no geometry of the scene */
-  hs_colmap_close(database);
 }
 
 /* Corrupt entries of impossible pairs are skipped one by one, and none is read. */
@@ -359,7 +358,7 @@ TEST_ON_DATABASE(test_damaged_entries) {
              "UPDATE two_view_geometries SET %s WHERE pair_id = 2147483650",
              damages[i]);
     colmap_tables_run(f->path, sql);
-    hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+    scoped_database *database = colmap_fixture_open(f, 0, 0);
     for (size_t k = 0; k <= 6; k++) {
       assert_int_equal(colmap_next_verified(database, pair.pair_id, &pair), HS_OK);
       if (pair.pair_id < 0) break;
@@ -369,7 +368,6 @@ TEST_ON_DATABASE(test_damaged_entries) {
     }
     assert_int_equal(good, 5);
     assert_int_equal(damaged, 1);
-    hs_colmap_close(database);
   }
   colmap_tables_run(f->path, "DELETE FROM two_view_geometries; INSERT INTO two_view_geometries SELECT * FROM kept;"
                              "UPDATE two_view_geometries SET pair_id = -5 WHERE pair_id = 2147483650;" /* below all */
@@ -401,12 +399,11 @@ TEST_ON_DATABASE(test_held_keypoints) {
       f->path,
       "UPDATE keypoints SET rows = 4611686018427387904 WHERE image_id = 2;"
       "UPDATE keypoints SET rows = -1 WHERE image_id = 3; UPDATE keypoints SET data = NULL WHERE image_id = 4");
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   for (uint32_t i = 1; i <= IMAGES + 1; i++) {
     assert_int_equal(colmap_count_held_keypoints(database, i, &count), HS_OK);
     assert_int_equal(count, i == 1 ? COLMAP_FIXTURE_FEATURES : 0);
   }
-  hs_colmap_close(database);
 }
 
 /* ------------------------------------------------------------------ copying, and tables of other programs */

@@ -76,7 +76,7 @@ TEST_ON_DATABASE(test_wrong_number_of_columns) {
 /* Rows of a damaged page that are not in the order of their numbers do not make reading loop forever. */
 TEST_ON_DATABASE(test_numbers_out_of_order) {
   begin(f);
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_image image;
   size_t size = 0, changed = 0;
   colmap_fixture_add(database, "b.jpg", &f->features, 2);
@@ -99,7 +99,6 @@ TEST_ON_DATABASE(test_numbers_out_of_order) {
   assert_int_equal(hs_colmap_next_image(database, 9, &image), HS_ERR_FORMAT);
   assert_int_equal(image.found, 0);
   assert_non_null(strstr(hs_colmap_last_error(database), "image 3 stands behind image 9"));
-  hs_colmap_close(database);
 }
 
 #else

@@ -99,7 +99,7 @@ TEST_ON_DATABASE(test_looking_at_pairs) {
   fill(f);
   colmap_tables_run(f->path, "DELETE FROM two_view_geometries WHERE pair_id = 2147483650;" /* images 1 and 3 */
                              "UPDATE matches SET data = substr(data, 1, 15) WHERE pair_id = 2147483651");
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   assert_int_equal(colmap_look_at_pair(database, 1, 2, &found), HS_OK);
   assert_true(found.matches == 2 && found.verified == 1 && !found.is_damaged);
   assert_true(found.largest[0] == 59 && found.largest[1] == 50);
@@ -123,7 +123,6 @@ TEST_ON_DATABASE(test_looking_at_pairs) {
     assert_true(pair == expected[i]);
     if (i == 3) assert_true(images[0] == 2 && images[1] == 3);
   }
-  hs_colmap_close(database);
 }
 
 /* ------------------------------------------------------------------ copying */
@@ -221,7 +220,7 @@ TEST_ON_DATABASE(test_what_is_not_copied) {
                                         "UPDATE matches SET data = X'040000003C0000000400000007000000'"};
   const uint32_t numbers[2] = {1, 2};
   char other[SCRATCH_PATH_BYTES];
-  hs_colmap_database *database, *source;
+  scoped_database *database, *source;
   scratch_folder_path(&f->folder, "other.db", other);
   for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
     if (i == 0) fill(f);
@@ -244,8 +243,6 @@ TEST_ON_DATABASE(test_what_is_not_copied) {
   source = colmap_fixture_open(f, 0, 0);
   assert_int_equal(colmap_copy_pair(database, numbers, source, numbers), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(database), "--replace"));
-  hs_colmap_close(source);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_frames) {
@@ -254,14 +251,13 @@ TEST_ON_DATABASE(test_frames) {
   colmap_tables_run(f->path,
                     "INSERT INTO rig_sensors(rig_id, sensor_id, sensor_type) SELECT rig_id, 77, 0 FROM frames WHERE"
                     " frame_id = 2; DELETE FROM frame_data WHERE data_id = 3");
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   assert_int_equal(colmap_read_frame(database, 1, &frame), HS_OK);
   assert_true(frame.frame_id == 1 && frame.camera_id == 1 && !frame.is_of_rig);
   assert_int_equal(colmap_read_frame(database, 2, &frame), HS_OK);
   assert_true(frame.frame_id == 2 && frame.camera_id == 2 && frame.is_of_rig);
   assert_int_equal(colmap_read_frame(database, 3, &frame), HS_OK);
   assert_true(frame.frame_id == -1 && !frame.is_of_rig);
-  hs_colmap_close(database);
 }
 
 #else

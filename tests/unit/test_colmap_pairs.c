@@ -231,7 +231,7 @@ TEST_ON_DATABASE(test_other_geometry) {
 }
 
 TEST_ON_DATABASE(test_wrong_matches) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   two_images(database, f);
   const uint32_t pairs[1][2] = {{0, 1}};
   const uint8_t inliers[1] = {1};
@@ -264,7 +264,6 @@ TEST_ON_DATABASE(test_wrong_matches) {
   database = colmap_fixture_open(f, 1, 0);
   matches = (hs_colmap_matches){.pairs = pairs, .count = 1};
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
-  hs_colmap_close(database);
 }
 
 /* Entries with a negative number of rows, as in a damaged file; -1 must not count as "no entry". */

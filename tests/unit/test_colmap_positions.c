@@ -53,7 +53,7 @@ static void assert_position(hs_colmap_database *database, uint32_t image, const 
 
 /* Sets, reads, replaces, and reads after opening again. */
 static void check_positions(const colmap_fixture *f) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
   colmap_fixture_add(database, "b.jpg", &f->others, 2);
   assert_position(database, 1, NULL);
@@ -65,7 +65,6 @@ static void check_positions(const colmap_fixture *f) {
   database = colmap_fixture_open(f, 0, 0);
   assert_position(database, 1, NULL);
   assert_position(database, 2, &somewhere);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_new_database) {
@@ -135,7 +134,7 @@ TEST_ON_DATABASE(test_damaged_positions) {
 }
 
 TEST_ON_DATABASE(test_refused) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
   hs_colmap_position wrong[] = {somewhere, somewhere, somewhere, somewhere, somewhere};
   wrong[0].coordinates[0] = 90.5;
@@ -158,11 +157,10 @@ TEST_ON_DATABASE(test_refused) {
   assert_int_equal(hs_colmap_set_position(database, 1, &somewhere), HS_ERR_UNSUPPORTED);
   assert_non_null(strstr(hs_colmap_last_error(database), "no place for positions"));
   assert_position(database, 1, NULL);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_cameras_of_images) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   hs_colmap_camera camera;
   assert_int_equal(hs_colmap_camera_init_model(&camera, 17, 640, 480, 0.0), HS_OK);
   assert_int_equal(hs_colmap_add_image(database, "whole.jpg", &camera, &f->features, NULL), HS_OK);
@@ -172,7 +170,6 @@ TEST_ON_DATABASE(test_cameras_of_images) {
   assert_non_null(strstr(hs_colmap_last_error(database), "focal length"));
   camera.parameter_count = 7;
   assert_int_equal(hs_colmap_add_image(database, "b.jpg", &camera, &f->features, NULL), HS_ERR_ARGUMENT);
-  hs_colmap_close(database);
 }
 
 #else

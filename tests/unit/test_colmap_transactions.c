@@ -188,7 +188,7 @@ TEST_ON_FILE(test_locks_of_one_process) {
 
 TEST_ON_FILE(test_read_only) {
   colmap_file_add(f, "a.png");
-  hs_colmap_database *database = NULL;
+  scoped_database *database = NULL;
   hs_colmap_options options = colmap_file_options(f);
   options.read_only = 1;
   assert_int_equal(f->open(&database, f->path, &options), HS_OK);
@@ -198,7 +198,6 @@ TEST_ON_FILE(test_read_only) {
   assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &(hs_colmap_matches){0}), HS_ERR_ARGUMENT);
   assert_int_equal(hs_colmap_commit(database), HS_ERR_ARGUMENT);
-  hs_colmap_close(database);
 }
 
 /* A full disk, simulated with the limits that a process can set. */
@@ -277,10 +276,10 @@ TEST_ON_FILE(test_large_rows) {
 }
 
 static hs_status round_trip(colmap_file *f, const hs_allocator *allocator) {
-  hs_colmap_database *database = NULL;
+  scoped_database *database = NULL;
   hs_colmap_options options = colmap_file_options(f);
   options.allocator = allocator;
-  hs_features read = {0};
+  scoped_features read = {0};
   hs_status status = f->open(&database, f->path, &options);
   const uint32_t pair[2] = {0, 1};
   const hs_colmap_matches matches = {.pairs = pair, .count = 1};
@@ -290,8 +289,6 @@ static hs_status round_trip(colmap_file *f, const hs_allocator *allocator) {
   if (status == HS_OK) status = hs_colmap_add_matches(database, a, b, &matches);
   if (status == HS_OK) status = hs_colmap_read_features(database, a, &read);
   if (status == HS_OK) assert_int_equal(read.count, COLMAP_FILE_FEATURES);
-  hs_features_free(&read);
-  hs_colmap_close(database);
   return status;
 }
 

@@ -38,7 +38,7 @@ TEST(circle_has_its_radius_everywhere) {
     const double centre = centres[trial % 3];
     const double radius = radii[trial / 3 % 5];
     drawing_pen pen = white_pen;
-    drawing picture;
+    SCOPED_BY(drawing_free) drawing picture;
     pen.width = widths[trial / 15];
     make_black(&picture, SIDE, SIDE);
     drawing_circle(&picture, centre, centre + 0.25, radius, pen);
@@ -49,20 +49,18 @@ TEST(circle_has_its_radius_everywhere) {
         assert_true(fabs(*pixel_at(&picture, x, y) - 255.0 * share) <= 0.5001);
       }
     }
-    drawing_free(&picture);
   }
 }
 
 TEST(circle_covers_its_line) {
-  drawing picture;
+  SCOPED_BY(drawing_free) drawing picture;
   make_black(&picture, SIDE, SIDE);
   drawing_circle(&picture, 32.3, 31.8, 20.0, white_pen);
   assert_true(fabs(covered_area(&picture) - 2.0 * 3.14159265 * 20.0) < 1.5);
-  drawing_free(&picture);
 }
 
 TEST(line_is_where_it_should_be) {
-  drawing picture;
+  SCOPED_BY(drawing_free) drawing picture;
   make_black(&picture, SIDE, SIDE);
   drawing_line(&picture, 10.0, 20.0, 30.0, 20.0, white_pen);
   for (int32_t x = 10; x <= 30; x++) {
@@ -72,7 +70,6 @@ TEST(line_is_where_it_should_be) {
   }
   assert_int_equal(*pixel_at(&picture, 8, 20), 0);
   assert_int_equal(*pixel_at(&picture, 32, 20), 0);
-  drawing_free(&picture);
 }
 
 /* Lines of every direction cover their length and round ends (26 pixels), also with exchanged ends. Along a diagonal
@@ -82,7 +79,7 @@ TEST(lines_cover_their_length) {
     const double angle = degrees * 3.14159265358979 / 180.0;
     const double x = 32.2 + 25.0 * cos(angle);
     const double y = 31.9 + 25.0 * sin(angle);
-    drawing forth, back;
+    SCOPED_BY(drawing_free) drawing forth, back;
     make_black(&forth, SIDE, SIDE);
     make_black(&back, SIDE, SIDE);
     drawing_line(&forth, 32.2, 31.9, x, y, white_pen);
@@ -91,26 +88,23 @@ TEST(lines_cover_their_length) {
     assert_true(area > 24.0 && area < 28.5);
     assert_true(fabs(area - covered_area(&back)) < 0.2);
     assert_int_equal(*pixel_at(&forth, 32, 32) > 128, 1);
-    drawing_free(&forth);
-    drawing_free(&back);
   }
 }
 
 TEST(colour_and_opacity_are_used) {
   const drawing_pen pen = {200, 100, 50, .opacity = 0.5, .width = 3.0};
-  drawing picture;
+  SCOPED_BY(drawing_free) drawing picture;
   make_black(&picture, SIDE, SIDE);
   drawing_line(&picture, 5.0, 5.0, 40.0, 5.0, pen);
   const uint8_t *pixel = pixel_at(&picture, 20, 5);
   assert_int_equal(pixel[0], 100);
   assert_int_equal(pixel[1], 50);
   assert_int_equal(pixel[2], 25);
-  drawing_free(&picture);
 }
 
 /* Shapes partly or wholly outside, absurdly large, or not finite; the sanitizers check the memory. */
 TEST(shapes_outside_are_cut) {
-  drawing picture;
+  SCOPED_BY(drawing_free) drawing picture;
   make_black(&picture, 7, 5);
   drawing_circle(&picture, -10.0, -10.0, 3.0, white_pen);
   drawing_line(&picture, 100.0, 100.0, 200.0, 100.0, white_pen);
@@ -125,7 +119,6 @@ TEST(shapes_outside_are_cut) {
   assert_true(covered_area(&picture) == 7.0);
   drawing_circle(&picture, 6.0, 4.0, 2.0, white_pen);
   assert_true(covered_area(&picture) > 7.0);
-  drawing_free(&picture);
 }
 
 /* Every type and layout gives the same picture of one colour. */
@@ -143,10 +136,9 @@ TEST(images_become_rgb) {
       {.data = rgb_float, .width = 1, .height = 1, .type = HS_F32, .layout = HS_RGB, .range_high = 255.0f},
   };
   for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
-    drawing picture;
+    SCOPED_BY(drawing_free) drawing picture;
     assert_int_equal(drawing_from_image(&picture, &images[i]), HS_OK);
     assert_memory_equal(picture.pixels, rgb, sizeof rgb);
-    drawing_free(&picture);
   }
 }
 

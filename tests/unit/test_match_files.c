@@ -65,7 +65,7 @@ TEST(files_come_back) {
       const match_format format = match_format_by_ending(path);
       assert_int_equal(format, f);
       assert_int_equal(match_table_save(path, format, &s.table, message, sizeof message), HS_OK);
-      match_table found = {0};
+      SCOPED_BY(match_table_free) match_table found = {0};
       assert_int_equal(match_table_load(path, UINT32_MAX, 8, 0, NULL, &found, message, sizeof message), HS_OK);
       if (format == MATCH_FORMAT_COLMAP && verified) {
         const hs_match_pair kept[] = {s.pairs[0], s.pairs[2], s.pairs[3]};
@@ -76,7 +76,6 @@ TEST(files_come_back) {
       const bool kept = verified && format != MATCH_FORMAT_COLMAP;
       assert_int_equal(found.inliers != NULL, kept);
       if (kept) assert_memory_equal(found.inliers, s.inliers, PAIRS);
-      match_table_free(&found);
     }
 }
 
@@ -105,13 +104,12 @@ TEST(other_hands_are_read) {
       "index_a.jpg b,index_a.jpg\n99 5\n0 49\n\n"}; /* names that only contain a column's name */
   const hs_match_pair pairs[] = {{99, 5, 0, 0}, {0, 49, 0, 0}};
   for (int t = 0; t < 4; t++) {
-    match_table found = {0};
+    SCOPED_BY(match_table_free) match_table found = {0};
     char message[256] = "";
     if (read_text(texts[t], &found, message, sizeof message) != HS_OK) fail_msg("%d: %s", t, message);
     check_pairs(&found, pairs, 2, false);
     assert_int_equal(found.inliers != NULL, t < 2);
     if (found.inliers) assert_true(found.inliers[0] == 1 && found.inliers[1] == 0);
-    match_table_free(&found);
   }
 }
 
@@ -195,10 +193,9 @@ TEST(every_allocation_may_fail) {
   for (size_t n = 1; n <= 4; n++) {
     scoped_counter counter = {.fail_at = n, .fill = 0xa5};
     const hs_allocator allocator = counted_allocator_make(&counter);
-    match_table found = {0};
+    SCOPED_BY(match_table_free) match_table found = {0};
     const hs_status status = match_table_load(path, UINT32_MAX, 8, 0, &allocator, &found, message, sizeof message);
     assert_int_equal(status, n <= 3 ? HS_ERR_MEMORY : HS_OK);
-    match_table_free(&found);
   }
 }
 

@@ -222,7 +222,7 @@ static void assert_origin_there(hs_colmap_database *database, uint32_t image, co
 TEST_ON_DATABASE(test_database) {
   static const hs_origin unknown, root = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}},
                                   plain = {1, HS_PROFILE_LOWE, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
-  hs_colmap_database *database = colmap_fixture_open(f, 1, 0);
+  scoped_database *database = colmap_fixture_open(f, 1, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1); /* of unknown provenance: no table is needed */
   colmap_fixture_finish(database);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM sqlite_master WHERE name = 'hartsift_origins'"), 0);
@@ -247,21 +247,18 @@ TEST_ON_DATABASE(test_database) {
                              "UPDATE descriptors SET rows = rows - 1, data = substr(data, 1, length(data) - 128)");
   database = colmap_fixture_open(f, 1, 0);
   assert_origin_there(database, 1, &unknown);
-  hs_colmap_close(database);
 }
 
 TEST_ON_DATABASE(test_copied_images) {
   char path[SCRATCH_PATH_BYTES];
   const hs_origin origin = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}};
-  hs_colmap_database *source = colmap_fixture_open(f, 0, 0), *target;
+  scoped_database *source = colmap_fixture_open(f, 0, 0), *target;
   f->features.origin = origin;
   colmap_fixture_add(source, "a.jpg", &f->features, 1);
   scratch_folder_path(&f->folder, "target.db", path);
   assert_int_equal(hs_colmap_open(&target, path, NULL), HS_OK);
   assert_int_equal(hs_colmap_copy_image(target, source, 1, NULL), HS_OK);
   assert_origin_there(target, 1, &origin);
-  hs_colmap_close(target);
-  hs_colmap_close(source);
 }
 
 /* If the call that creates the table fails, the table is removed, and the next call creates it again. */
@@ -283,14 +280,13 @@ TEST_ON_DATABASE(test_table_that_is_undone) {
 }
 
 TEST_ON_DATABASE(test_turned_pictures_of_a_database) {
-  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
   f->features.origin.exif_orientation = 8;
   assert_int_equal(hs_colmap_add_image(database, "a.jpg", NULL, &f->features, NULL), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(database), "EXIF orientation 8, and COLMAP reads it as stored"));
   f->features.origin = (hs_origin){.method_version = 2, .layout = HS_LAYOUT_VLFEAT};
   assert_int_equal(hs_colmap_add_image(database, "a.jpg", NULL, &f->features, NULL), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(database), "origin.layout"));
-  hs_colmap_close(database);
 }
 
 #endif

@@ -122,17 +122,15 @@ TEST(test_pairs) {
   scoped_context *context = make_context(2);
   const thread_list before = list_threads();
   const uint64_t mask = own_mask();
-  test_collection made;
+  SCOPED_BY(collection_maker_free) test_collection made;
   collection_maker_fill(&made, 3, 60, HS_DESCRIPTOR_U8, 3);
   const hs_collection_image images[2] = {{.features = &made.features[0]}, {.features = &made.features[1]}};
   const hs_collection collection = {.images = images, .image_count = 2};
   const hs_image_pair pair = {0, 1};
   const hs_pair_result *result = NULL;
-  hs_pairs *run = NULL;
+  scoped_run *run = NULL;
   assert_int_equal(hs_pairs_start(&run, context, &collection, &pair, 1, NULL), HS_OK);
   check_new_threads(&before, 1);
   check_own(mask);
   assert_int_equal(hs_pairs_next(run, -1, &result), HS_OK);
-  hs_pairs_end(run);
-  collection_maker_free(&made);
 }
