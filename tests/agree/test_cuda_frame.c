@@ -25,21 +25,8 @@ static bool have_device(void) {
 
 static hs_context *open_context(const hs_options *options, hs_device device) {
   hs_options o = *options;
-  hs_context *c = NULL;
-  char why[512];
   o.device = device;
-  if (device == HS_DEVICE_CPU) o.expert = NULL;
-  if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fail_msg("%s", why);
-  return c;
-}
-
-static void assert_same(const hs_features *a, const hs_features *b) {
-  assert_int_equal(a->count, b->count);
-  if (a->count == 0) return;
-  const size_t bytes =
-      a->descriptor_type == HS_DESCRIPTOR_F32 ? 512 : (a->descriptor_type == HS_DESCRIPTOR_U8 ? 128 : 0);
-  assert_memory_equal(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints);
-  if (bytes > 0) assert_memory_equal(a->descriptors, b->descriptors, a->count * bytes);
+  return extraction_context(&o);
 }
 
 /* Both backends on one picture; returns their common number of features. */
@@ -48,21 +35,8 @@ static size_t compare(const hs_options *options, const hs_image *image, const hs
   scoped_features a = {0}, b = {0};
   assert_int_equal(hs_extract(cpu, image, mask, &a), HS_OK);
   if (hs_extract(gpu, image, mask, &b) != HS_OK) fail_msg("%s", hs_last_error(gpu));
-  assert_same(&b, &a);
-  const size_t count = a.count;
-  return count;
-}
-
-static hs_options profile(hs_profile p) {
-  hs_options o;
-  assert_int_equal(hs_options_init(&o, p), HS_OK);
-  return o;
-}
-
-static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
-  hs_image im = {0};
-  assert_int_equal(hs_render_scene(width, height, seed, NULL, NULL, &im), HS_OK);
-  return im;
+  extraction_check_equal(&a, &b, "on a GPU");
+  return a.count;
 }
 
 GPU_TEST(test_profiles_and_sizes) {
@@ -72,8 +46,8 @@ GPU_TEST(test_profiles_and_sizes) {
                                      {129, 65}, {240, 135}, {333, 251}, {641, 479}, {1000, 3}};
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-      const hs_options o = profile((hs_profile)p);
-      scoped_image im = scene(sizes[i][0], sizes[i][1], 3);
+      const hs_options o = extraction_options((hs_profile)p);
+      scoped_image im = extraction_scene(sizes[i][0], sizes[i][1], 3, NULL);
       const size_t found = compare(&o, &im, NULL);
       if (sizes[i][1] > 400) assert_true(found > 1000);
     }
@@ -86,8 +60,8 @@ GPU_TEST(test_large_pictures) {
   static const int32_t sizes[][2] = {{1301, 1001}, {1601, 1203}, {2501, 1701}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
     for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
-      const hs_options o = profile((hs_profile)p);
-      scoped_image im = scene(sizes[i][0], sizes[i][1], 6);
+      const hs_options o = extraction_options((hs_profile)p);
+      scoped_image im = extraction_scene(sizes[i][0], sizes[i][1], 6, NULL);
       assert_true(compare(&o, &im, NULL) > 5000);
     }
 }
@@ -107,15 +81,15 @@ GPU_TEST(test_hard_pictures) {
     }
     const hs_image im = {.data = pixels, .width = W, .height = H, .stride_bytes = W};
     for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
-      const hs_options o = profile((hs_profile)p);
+      const hs_options o = extraction_options((hs_profile)p);
       (void)compare(&o, &im, NULL);
     }
   }
 }
 
 GPU_TEST(test_same_over_runs) {
-  const hs_options o = profile(HS_PROFILE_LOWE);
-  scoped_image im = scene(480, 360, 4), other = scene(99, 77, 4);
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scoped_image im = extraction_scene(480, 360, 4, NULL), other = extraction_scene(99, 77, 4, NULL);
   scoped_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
   scoped_features expected = {0}, between = {0};
   assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
@@ -123,7 +97,7 @@ GPU_TEST(test_same_over_runs) {
     const hs_features *view = NULL;
     if (i % 10 == 5) assert_int_equal(hs_extract(gpu, &other, NULL, &between), HS_OK);
     assert_int_equal(hs_extract_view(gpu, &im, NULL, &view), HS_OK);
-    assert_same(view, &expected);
+    extraction_check_equal(&expected, view, "on a GPU");
   }
 }
 
@@ -132,20 +106,20 @@ GPU_TEST(test_same_over_runs) {
 GPU_TEST(test_sizes_by_turns) {
 #if HARTSIFT_HAVE_CUDA
   enum { SIZES = 40 };
-  const hs_options o = profile(HS_PROFILE_LOWE);
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
   cuda_stream stream = NULL;
   size_t found = 0;
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
   for (int i = 0; i < 3 * SIZES; i++) {
-    scoped_image im = scene(120 + i % SIZES, 90 + i % 7, 5);
+    scoped_image im = extraction_scene(120 + i % SIZES, 90 + i % 7, 5, NULL);
     scoped_features expected = {0};
     assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
     found += expected.count;
     for (int again = 0; again <= i % 4; again++) {
       hs_features on_gpu = {0};
       assert_int_equal(hs_extract(gpu, &im, NULL, &on_gpu), HS_OK);
-      assert_same(&on_gpu, &expected);
+      extraction_check_equal(&expected, &on_gpu, "on a GPU");
       hs_features_free(&on_gpu);
       if (i % 3 > 0) continue;
       void *pixels = NULL;
@@ -153,7 +127,7 @@ GPU_TEST(test_sizes_by_turns) {
       assert_int_equal(device_copy_to(pixels, im.data, (size_t)im.width * (size_t)im.height, stream), STAGE_OK);
       const hs_image on_device = {.data = pixels, .width = im.width, .height = im.height};
       assert_int_equal(hs_cuda_extract(gpu, &on_device, NULL, stream, &on_gpu), HS_OK);
-      assert_same(&on_gpu, &expected);
+      extraction_check_equal(&expected, &on_gpu, "on a GPU");
       hs_features_free(&on_gpu);
       device_free(pixels);
     }
@@ -167,15 +141,15 @@ GPU_TEST(test_sizes_by_turns) {
 
 /* Initial capacities are far too small: the frame is repeated and gives the same result. */
 GPU_TEST(test_overflow) {
-  const hs_options o = profile(HS_PROFILE_LOWE);
-  scoped_image im = scene(320, 240, 8);
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scoped_image im = extraction_scene(320, 240, 8, NULL);
   scoped_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
   scoped_features a = {0}, b = {0};
   gpu->keypoint_capacity = 32;
   gpu->feature_capacity = 32;
   assert_int_equal(hs_extract(cpu, &im, NULL, &a), HS_OK);
   assert_int_equal(hs_extract(gpu, &im, NULL, &b), HS_OK);
-  assert_same(&b, &a);
+  extraction_check_equal(&a, &b, "on a GPU");
   hs_statistics s = statistics_of(gpu);
   assert_true(s.regrown_frames >= 1);
 }

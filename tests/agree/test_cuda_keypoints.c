@@ -243,8 +243,7 @@ static hs_options options_of(hs_profile profile) {
 }
 
 GPU_TEST(profiles_agree) {
-  scoped_image image = {0};
-  assert_int_equal(hs_render_scene(203, 167, 5, NULL, NULL, &image), HS_OK);
+  scoped_image image = extraction_scene(203, 167, 5, NULL);
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
     hs_options options = options_of((hs_profile)p);
     compare_image(image.data, image.width, image.height, &options, NULL, true);
@@ -285,8 +284,7 @@ GPU_TEST(dense_and_constant_agree) {
 }
 
 GPU_TEST(wide_windows_agree) {
-  scoped_image image = {0};
-  assert_int_equal(hs_render_scene(420, 330, 9, NULL, NULL, &image), HS_OK);
+  scoped_image image = extraction_scene(420, 330, 9, NULL);
   hs_options options = options_of(HS_PROFILE_LOWE);
   options.sigma = 4.0f;
   options.scales = 1;
@@ -311,8 +309,7 @@ GPU_TEST(filters_agree) {
 }
 
 GPU_TEST(selection_agrees) {
-  scoped_image image = {0};
-  assert_int_equal(hs_render_scene(240, 200, 4, NULL, NULL, &image), HS_OK);
+  scoped_image image = extraction_scene(240, 200, 4, NULL);
   static const int32_t most[] = {1, 2, 31, 100, 256, 257, 100000};
   hs_options options = options_of(HS_PROFILE_LOWE);
   options.contrast = 0.01f;

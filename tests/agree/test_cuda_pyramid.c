@@ -332,8 +332,8 @@ static void check_base(cuda_stream stream, const base_case *c) {
   const gaussian_filter filter = filter_of(c->radius);
   const source_view source = source_make(c->width, c->height, c->type, c->layout, c->padding);
   SCOPED_BY(plane_free)
-  guarded_plane gray = host_plane(c->width, c->height),
-                work = host_plane(w, h), wide = host_plane(w, h), out = host_plane(w, h);
+  guarded_plane gray = host_plane(c->width, c->height), work = host_plane(w, h), wide = host_plane(w, h),
+                out = host_plane(w, h);
   const base_args host = {.source = source,
                           .first_octave = c->first_octave,
                           .grid = c->grid,

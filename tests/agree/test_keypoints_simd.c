@@ -193,31 +193,19 @@ static uint32_t check_frame(stage_queue *const *queues, const hs_image *image, c
   return features;
 }
 
-static hs_options options_of(hs_profile profile) {
-  hs_options o;
-  assert_int_equal(hs_options_init(&o, profile), HS_OK);
-  return o;
-}
-
-static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
-  hs_image image;
-  assert_int_equal(hs_render_scene(width, height, seed, NULL, NULL, &image), HS_OK);
-  return image;
-}
-
 TEST(test_profiles) {
-  scoped_image image = extent_is_short() ? scene(141, 117, 5) : scene(233, 171, 5);
+  scoped_image image = extent_is_short() ? extraction_scene(141, 117, 5, NULL) : extraction_scene(233, 171, 5, NULL);
   for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_COLMAP; profile++) {
-    const hs_options o = options_of((hs_profile)profile);
+    const hs_options o = extraction_options((hs_profile)profile);
     assert_true(check_frame(*state, &image, &o, NULL) > 50);
   }
 }
 
 /* Every rule combined with another form of output. */
 TEST(test_options) {
-  scoped_image image = scene(128, 140, 9);
+  scoped_image image = extraction_scene(128, 140, 9, NULL);
   for (int i = 0; i < 9; i++) {
-    hs_options o = options_of(HS_PROFILE_LOWE);
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
     hs_expert_options expert;
     hs_expert_options_init(&expert, HS_PROFILE_LOWE);
     expert.orientation_rule = (hs_rule)(i % 3);
@@ -237,9 +225,9 @@ TEST(test_options) {
 
 /* Descriptors pooled over sizes, up to octaves that the picture does not have and down to windows of a few samples. */
 TEST(test_pooled) {
-  scoped_image image = scene(80, 75, 9);
+  scoped_image image = extraction_scene(80, 75, 9, NULL);
   for (int i = 0; i < 5; i++) {
-    hs_options o = options_of((hs_profile)(i % 4));
+    hs_options o = extraction_options((hs_profile)(i % 4));
     o.dsp = 1;
     o.contrast = 0.01f;
     if (i == 1) o.dsp_sizes = 16, o.dsp_smallest = 0.125f, o.dsp_largest = 4.0f;
@@ -256,7 +244,7 @@ TEST(test_noise) {
     SCOPED_MEMORY uint8_t *pixels = reference_noise(150, 90, 77, smooth);
     assert_non_null(pixels);
     const hs_image image = {.data = pixels, .width = 150, .height = 90, .type = HS_U8, .layout = HS_GRAY};
-    hs_options o = options_of(smooth ? HS_PROFILE_VLFEAT : HS_PROFILE_LOWE);
+    hs_options o = extraction_options(smooth ? HS_PROFILE_VLFEAT : HS_PROFILE_LOWE);
     o.contrast = 0.0f;
     o.edge = 1000.0f;
     o.border = 1;
@@ -267,13 +255,13 @@ TEST(test_noise) {
 }
 
 TEST(test_filter) {
-  scoped_image image = scene(160, 120, 3);
+  scoped_image image = extraction_scene(160, 120, 3, NULL);
   SCOPED_MEMORY uint8_t *mask = room(160 * 120, 1);
   for (int i = 0; i < 160 * 120; i++) mask[i] = (uint8_t)(i / 7 % 3);
   const place_filter region = {.width = 160, .height = 120, .x0 = 20, .y0 = 30, .x1 = 140, .y1 = 100};
   place_filter masked = {
       .mask = mask, .mask_stride = 160, .width = 160, .height = 120, .x0 = 0, .y0 = 0, .x1 = 160, .y1 = 120};
-  hs_options o = options_of(HS_PROFILE_OPENCV);
+  hs_options o = extraction_options(HS_PROFILE_OPENCV);
   o.contrast = 0.01f;
   const uint32_t all = check_frame(*state, &image, &o, NULL), in_region = check_frame(*state, &image, &o, &region);
   const uint32_t in_mask = check_frame(*state, &image, &o, &masked);
@@ -290,7 +278,7 @@ TEST(test_small) {
     assert_non_null(pixels);
     const hs_image image = {.data = pixels, .width = w, .height = h, .type = HS_U8, .layout = HS_GRAY};
     for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_VLFEAT; profile++) {
-      hs_options o = options_of((hs_profile)profile);
+      hs_options o = extraction_options((hs_profile)profile);
       o.contrast = 0.0f;
       o.border = 1;
       found += check_frame(*state, &image, &o, NULL);

@@ -54,8 +54,7 @@ static void blur_with(const stage_ops *ops, stage_queue *queue, int32_t threads,
 static void check_blur(stage_queue *const *queues, const blur_case *c) {
   const size_t stride = (size_t)c->width + c->padding;
   SCOPED_BY(plane_free)
-  guarded_plane in = plane_make(c->width, c->height, stride),
-                expected = plane_make(c->width, c->height, stride);
+  guarded_plane in = plane_make(c->width, c->height, stride), expected = plane_make(c->width, c->height, stride);
   plane_fill(&in, c->pattern, 7);
   blur_with(cpu_variant_ops("ref"), NULL, 1, c, &in, &expected);
   for (int v = 0; stage_variant_names[v]; v++) {
@@ -128,8 +127,7 @@ TEST(test_blur_small_values) {
   static const float factors[] = {1e-30f, 1e-37f, 3e-39f, 1e-44f};
   for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
     SCOPED_BY(plane_free)
-    guarded_plane in = plane_make(c.width, c.height, 67),
-                  expected = plane_make(c.width, c.height, 67);
+    guarded_plane in = plane_make(c.width, c.height, 67), expected = plane_make(c.width, c.height, 67);
     plane_fill(&in, PATTERN_NOISE, 3);
     for (size_t k = 0; k < 67 * 20; k++) in.view.data[k] = in.view.data[k] * (k % 3 == 0 ? 1.0f : factors[i]);
     blur_with(cpu_variant_ops("ref"), NULL, 1, &c, &in, &expected);
