@@ -1,14 +1,12 @@
 """Killed, interrupted and sharded runs of hartsift batch: --resume completes them to the result of an undisturbed run;
 the same for databases.
 """
-import contextlib
 import fcntl
 import json
 import os
 import random
 import shutil
 import signal
-import sqlite3
 import struct
 import subprocess
 import sys
@@ -266,9 +264,8 @@ class Sources(BatchCase):
     def rows(self, output):
         return self.manifest("", output + ("/" if output == "out" else ".") + "manifest.csv")
 
-    def ask(self, sql, database="out.db"):
-        with contextlib.closing(sqlite3.connect(self.path(database))) as opened, opened:
-            return opened.execute(sql).fetchall()
+    def ask(self, sql, *parameters, name="out.db"):
+        return super().ask(sql, *parameters, name=name)
 
     def test_rows_tell_what_was_read(self):
         self.batch("images", "-o", "out")
@@ -350,10 +347,10 @@ class Sources(BatchCase):
         self.batch("images", "-o", "shared.db", "--single-camera")
         self.replace("c.pgm", blots(100, 90, 11))
         self.batch("images", "-o", "shared.db", "--single-camera", "--resume")
-        resumed = self.ask(cameras, "shared.db")
+        resumed = self.ask(cameras, name="shared.db")
         self.assertEqual(resumed, [("a.pgm", 1, 160, 100), ("b.pgm", 2, 120, 90), ("c.pgm", 3, 100, 90)])
         self.batch("images", "-o", "one.db", "--single-camera")
-        self.assertEqual(self.ask(cameras, "one.db"), resumed)
+        self.assertEqual(self.ask(cameras, name="one.db"), resumed)
 
     def test_position_of_the_new_photograph(self):
         if "out.db" not in list(self.outputs()):
@@ -466,13 +463,9 @@ class Databases(EndlessCase):
 
     def content(self, name="out.db"):
         """The results of every image, in the order of image numbers."""
-        connection = sqlite3.connect(self.path(name))
-        try:
-            return connection.execute(
-                "SELECT i.image_id, i.camera_id, i.name, k.rows, k.data, d.data FROM images i "
-                "JOIN keypoints k USING (image_id) JOIN descriptors d USING (image_id) ORDER BY i.image_id").fetchall()
-        finally:
-            connection.close()
+        return self.ask(
+            "SELECT i.image_id, i.camera_id, i.name, k.rows, k.data, d.data FROM images i "
+            "JOIN keypoints k USING (image_id) JOIN descriptors d USING (image_id) ORDER BY i.image_id", name=name)
 
     def test_images_stand_in_order(self):
         names = ["b.pgm", "a/c.pgm", "a/b/d.pgm"]
@@ -490,11 +483,8 @@ class Databases(EndlessCase):
         self.batch("list.txt", "-o", "out.db")
         before = self.content()
         self.assertIn("5 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])
-        connection = sqlite3.connect(self.path("out.db"))
-        connection.execute("DELETE FROM keypoints WHERE image_id = 2")
-        connection.execute("DELETE FROM descriptors WHERE image_id IN (2, 3)")
-        connection.commit()
-        connection.close()
+        self.ask("DELETE FROM keypoints WHERE image_id = 2", name="out.db")
+        self.ask("DELETE FROM descriptors WHERE image_id IN (2, 3)", name="out.db")
         _, errors = self.batch("list.txt", "-o", "out.db", "--resume", "--replace")
         self.assertIn("2 done, 3 kept", errors)
         self.assertEqual(self.content(), before)

@@ -36,19 +36,15 @@ class CameraCase(BatchCase):
             self.write(f"photos/{name}.jpg", data)
         self.photos = [f"photos/{name}.jpg" for name in photos]
 
-    def rows(self, sql, name="d.db"):
-        with contextlib.closing(sqlite3.connect(self.path(name))) as database:
-            return database.execute(sql).fetchall()
-
     def cameras(self, name="d.db"):
         """Model, whether the focal length is known, and the parameters, by image names."""
-        found = self.rows("SELECT images.name, model, prior_focal_length, params FROM images JOIN cameras USING (camera_id)"
-                          " ORDER BY name", name)
+        found = self.ask("SELECT images.name, model, prior_focal_length, params FROM images JOIN cameras USING (camera_id)"
+                         " ORDER BY name", name=name)
         return {image[:1]: (model, prior, struct.unpack(f"<{len(data) // 8}d", data)) for image, model, prior, data in found}
 
     def positions(self, name="d.db"):
-        found = self.rows("SELECT images.name, position, coordinate_system, prior_tx, prior_ty, prior_tz FROM images"
-                          " JOIN pose_priors USING (image_id)", name)
+        found = self.ask("SELECT images.name, position, coordinate_system, prior_tx, prior_ty, prior_tz FROM images"
+                         " JOIN pose_priors USING (image_id)", name=name)
         for image, data, system, *columns in found:
             self.assertEqual((list(struct.unpack("<3d", data)), system), (columns, 0), image)
         return {image[:1]: columns for image, _, _, *columns in found}
@@ -97,7 +93,7 @@ class FromExif(CameraCase):
             database.execute("UPDATE cameras SET prior_focal_length = 1 WHERE camera_id = 4")
             database.commit()
         self.extract(*self.photos, "-o", "d.db", "-q")
-        found = self.rows("SELECT image_id, coordinate_system, position FROM pose_priors ORDER BY image_id")
+        found = self.ask("SELECT image_id, coordinate_system, position FROM pose_priors ORDER BY image_id")
         self.assertEqual(found[0], (1, 1, struct.pack("<3d", 7, 8, 9)))
         self.assertEqual(found[1][:2], (2, 0))
         self.assertEqual(self.cameras()["d"][1], 1)
@@ -106,7 +102,7 @@ class FromExif(CameraCase):
         """As in COLMAP the first image decides; a message reports other focal lengths."""
         self.write("photos/e.jpg", self.read("photos/a.jpg"))
         errors = self.extract(*self.photos, "photos/e.jpg", "-o", "d.db", "--single-camera")[1]
-        self.assertEqual(self.rows("SELECT DISTINCT camera_id FROM images"), [(1,)])
+        self.assertEqual(self.ask("SELECT DISTINCT camera_id FROM images"), [(1,)])
         self.assertEqual(self.cameras()["d"], self.cameras()["a"])
         self.assertEqual(self.cameras()["a"][1], 1)
         self.assertIn("1 image has in EXIF a focal length that differs", errors)
@@ -133,7 +129,7 @@ class Chosen(CameraCase):
             self.assertEqual(set(self.cameras(f"{command}.db").values()), {(1, 1, (300.5, 301, 120, 80))})
             self.assertEqual(set(self.positions(f"{command}.db")), {"a", "b"})
         self.extract(*self.photos, "-o", "d.db", "--camera-params", "300,120,80,0.125", "--single-camera", "-q")
-        self.assertEqual(self.rows("SELECT count(*), min(model), max(model) FROM cameras"), [(1, 2, 2)])
+        self.assertEqual(self.ask("SELECT count(*), min(model), max(model) FROM cameras"), [(1, 2, 2)])
 
     def test_blanks_between_parameters(self):
         self.extract(*self.photos, "-o", "d.db", "--camera-params", " 300, 120 ,80,0 ", "-q")
@@ -200,12 +196,12 @@ class FolderCase(CameraCase):
                            status=status)[1]
 
     def of_images(self, name="d.db"):
-        return {image: camera for image, camera in self.rows("SELECT name, camera_id FROM images ORDER BY name", name)}
+        return {image: camera for image, camera in self.ask("SELECT name, camera_id FROM images ORDER BY name", name=name)}
 
     def content(self, name="d.db"):
         """The sets of images that share a camera, with that camera."""
-        found = self.rows("SELECT images.name, model, width, prior_focal_length, params, camera_id FROM images"
-                          " LEFT JOIN cameras USING (camera_id) ORDER BY images.name", name)
+        found = self.ask("SELECT images.name, model, width, prior_focal_length, params, camera_id FROM images"
+                         " LEFT JOIN cameras USING (camera_id) ORDER BY images.name", name=name)
         return [(*row[:-1], min(other[0] for other in found if other[-1] == row[-1])) for row in found]
 
     def change(self, script, name="d.db"):
@@ -218,7 +214,7 @@ class Folders(FolderCase):
         self.add(self.photos, "--single-camera-per-folder", name="one.db")
         self.assertEqual(self.of_images("one.db"), {f"{folder}/{i}.jpg": camera for folder, camera in (("left", 1), ("right", 2))
                                                     for i in (1, 2, 3)})
-        self.assertEqual(self.rows("SELECT prior_focal_length FROM cameras", "one.db"), [(1,), (0,)])
+        self.assertEqual(self.ask("SELECT prior_focal_length FROM cameras", name="one.db"), [(1,), (0,)])
         for folder in ("left", "right"):
             self.add(self.folders[folder], "--single-camera-per-folder")
         self.assertEqual(self.content(), self.content("one.db"))
@@ -249,7 +245,7 @@ class Folders(FolderCase):
                 shutil.copy(self.path(self.photos[0]), self.path("odd", folder, name))
         for _ in range(2):
             self.batch("odd", "-o", "d.db", "-q", "--single-camera-per-folder")
-            self.assertEqual(self.rows("SELECT count(*) FROM images GROUP BY camera_id"), [(2,)] * len(folders))
+            self.assertEqual(self.ask("SELECT count(*) FROM images GROUP BY camera_id"), [(2,)] * len(folders))
 
     def test_names_without_folders_are_refused(self):
         errors = self.extract(*self.photos, "-o", "d.db", "--single-camera-per-folder", status=USAGE)[1]
@@ -324,7 +320,7 @@ class There(FolderCase):
             else:
                 self.assertEqual(set(self.of_images(name).values()), {3})
             cameras = len(set(self.of_images(name).values()))
-            self.assertEqual(self.rows("SELECT count(*) FROM cameras", name), [(cameras,)], options)
+            self.assertEqual(self.ask("SELECT count(*) FROM cameras", name=name), [(cameras,)], options)
             self.add(self.photos, *options, name=name)  # now they are as requested
 
     def test_the_same_camera_is_no_change(self):
@@ -337,17 +333,17 @@ class There(FolderCase):
         self.add(self.photos, "--single-camera")
         self.add(self.photos[:1], "--camera-params", "90,120,80,0", "--replace")
         self.assertEqual(self.of_images(), {"left/1.jpg": 2, **{name[7:]: 1 for name in self.photos[1:]}})
-        self.assertEqual(self.rows("SELECT count(*) FROM keypoints"), [(6,)])
+        self.assertEqual(self.ask("SELECT count(*) FROM keypoints"), [(6,)])
 
     def test_what_was_verified_with_the_old_camera_goes(self):
         self.add(self.photos[:3])
         self.run_it("match", "--database", "d.db", "-q")
-        self.assertEqual(self.rows("SELECT count(*) FROM two_view_geometries"), [(3,)])
+        self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries"), [(3,)])
         self.add(self.photos[:3], "--replace")
-        self.assertEqual(self.rows("SELECT count(*) FROM two_view_geometries"), [(3,)])
+        self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries"), [(3,)])
         self.add(self.photos[:1], "--camera-params", "90,120,80,0", "--replace")
-        self.assertEqual(self.rows("SELECT count(*) FROM two_view_geometries"), [(1,)])
-        self.assertEqual(self.rows("SELECT count(*) FROM matches"), [(3,)])
+        self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries"), [(1,)])
+        self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(3,)])
 
     def test_several_cameras_to_share(self):
         """A new image's camera is not guessed among several."""
@@ -373,14 +369,14 @@ class There(FolderCase):
             errors = self.add(self.photos[:1], *options, status=FAILED)
             self.assertIn("is already there with a camera of 240x160, not 160x240; a camera that is given", errors)
         self.add(self.photos[:1], "--replace", "--camera-model", "SIMPLE_RADIAL")
-        self.assertEqual(self.rows("SELECT name, width FROM images JOIN cameras USING (camera_id) ORDER BY name"),
+        self.assertEqual(self.ask("SELECT name, width FROM images JOIN cameras USING (camera_id) ORDER BY name"),
                          [("left/1.jpg", 160), ("left/2.jpg", 240)])
 
     def test_by_number(self):
         self.add(self.photos[:1], "--camera-params", "90,120,80,0")
         self.add(self.photos[1:], "--camera-id", "1")
         self.assertEqual(set(self.of_images().values()), {1})
-        self.assertEqual(self.rows("SELECT count(*) FROM cameras"), [(1,)])
+        self.assertEqual(self.ask("SELECT count(*) FROM cameras"), [(1,)])
         errors = self.add(self.photos[:1], "--camera-id", "7", status=FAILED)
         self.assertIn("no camera of the number 7", errors)
         self.run_it("draw", "@scene:160x240:5", "-o", "photos/left/4.jpg", "--max-features", "1", "-q")

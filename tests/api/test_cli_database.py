@@ -39,10 +39,6 @@ class Case(CommandCase):
     def view(self, name, rows, shift):
         self.write(name, b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(row[shift:shift + WIDTH] for row in rows))
 
-    def ask(self, sql, *parameters):
-        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
-            return database.execute(sql, parameters).fetchall()
-
     def content(self):
         with open(self.path("d.db"), "rb") as file:
             return file.read()
@@ -225,9 +221,7 @@ class Match(Case):
         self.assertIn("expected all, sequential:N", errors)
 
     def test_a_lost_transaction_ends_the_run(self):
-        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
-            database.execute("CREATE TRIGGER lose BEFORE INSERT ON matches BEGIN SELECT RAISE(ROLLBACK, 'lost'); END")
-            database.commit()
+        self.ask("CREATE TRIGGER lose BEFORE INSERT ON matches BEGIN SELECT RAISE(ROLLBACK, 'lost'); END")
         with open(self.path("pairs.txt"), "w", encoding="utf-8") as file:
             file.write("a.pgm b.pgm\na.pgm c.pgm\nb.pgm c.pgm\n")
         _, errors = self.run_it("match", "--database", "d.db", "--pairs", "pairs.txt", status=FAILED)
@@ -236,18 +230,14 @@ class Match(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(0,)])
 
     def test_an_image_without_features(self):
-        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
-            database.execute("DELETE FROM keypoints WHERE image_id = 2")
-            database.commit()
+        self.ask("DELETE FROM keypoints WHERE image_id = 2")
         _, errors = self.run_it("match", "--database", "d.db")
         self.assertIn("d.db: 1 of 3 images has no features and is in no pair", errors)
         self.assertIn("d.db: 2 images, 1 pair ", errors)
         self.assertNotIn("no features", self.run_it("match", "--database", "d.db", "--quiet")[1])
 
     def test_an_image_without_descriptors(self):
-        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
-            database.execute("DELETE FROM descriptors WHERE image_id = 2")
-            database.commit()
+        self.ask("DELETE FROM descriptors WHERE image_id = 2")
         _, errors = self.run_it("match", "--database", "d.db", status=FAILED)
         self.assertIn("b.pgm has no descriptors", errors)
         self.assertIn("2 failed", errors)

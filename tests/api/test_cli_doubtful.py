@@ -95,11 +95,6 @@ class Doubtful(CommandCase):
                 database.execute("INSERT INTO descriptors VALUES(?, ?, 128, ?)",
                                  (number, len(features), b"".join(d for _, d in features)))
 
-    def ask(self, sql, *parameters, name="d.db"):
-        with contextlib.closing(sqlite3.connect(self.path(name))) as database, database:
-            database.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-            return database.execute(sql, parameters).fetchall()
-
     def rows(self, name="d.db"):
         """Content of all pair tables, by image names."""
         names = dict(self.ask("SELECT image_id, name FROM images", name=name))

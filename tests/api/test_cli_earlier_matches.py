@@ -40,10 +40,6 @@ class Case(CommandCase):
             rows = (pixels[3 * (width * y + 20 * view):][:3 * WIDTH:3] for y in range(HEIGHT))
             self.write(name, b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(rows))
 
-    def ask(self, sql, *parameters):
-        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
-            return database.execute(sql, parameters).fetchall()
-
     def match(self, *arguments, status=DONE):
         """The records and standard error."""
         output, errors = self.run_it("match", "--database", "d.db", "--json", *arguments, status=status)

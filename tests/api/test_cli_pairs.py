@@ -23,10 +23,6 @@ class PairsCase(CommandCase):
         output, self.errors = self.run_it("match", "--database", "d.db", *arguments, "--json", "--no-verify", status=status)
         return [(record["image_a"], record["image_b"]) for record in map(json.loads, output.decode().splitlines())]
 
-    def ask(self, sql, *parameters):
-        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
-            return database.execute(sql, parameters).fetchall()
-
 
 class Scenes(PairsCase):
     """Views of generated scenes: view V of scene S is frameN.pgm, N = V * SCENES + S."""

@@ -56,16 +56,12 @@ class ColmapCase(CommandCase):
     def match(self, command, *options, status=DONE):
         return self.colmap(command, "--database_path", "d.db", *MATCH_ON_CPU, *options, status=status)[1]
 
-    def rows(self, sql):
-        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
-            return database.execute(sql).fetchall()
-
     def names(self):
-        return [name for (name,) in self.rows("SELECT name FROM images ORDER BY image_id")]
+        return [name for (name,) in self.ask("SELECT name FROM images ORDER BY image_id")]
 
     def cameras(self):
         """The cameras of the images, in their order."""
-        return [camera for (camera,) in self.rows("SELECT camera_id FROM images ORDER BY name")]
+        return [camera for (camera,) in self.ask("SELECT camera_id FROM images ORDER BY name")]
 
     def script(self, name, text):
         """A program for PATH."""
@@ -162,7 +158,7 @@ class Options(ColmapCase):
     def test_options_change_the_features(self):
         def count(*options):
             self.extract(*options)
-            rows = self.rows("SELECT rows FROM keypoints")[0][0]
+            rows = self.ask("SELECT rows FROM keypoints")[0][0]
             os.remove(self.path("d.db"))
             return rows
         usual = count()
@@ -220,11 +216,11 @@ class Options(ColmapCase):
                                   b"camera_model=PINHOLE\n[SiftExtraction]\nuse_gpu=false\nmax_num_features=50\n"
                                   b"[SiftMatching]\nmultiple_models=true\n[Mapper]\nmin_num_matches=15\n")
         self.extract("--SiftExtraction.max_num_features", "20")
-        expected = self.rows("SELECT data FROM keypoints")
+        expected = self.ask("SELECT data FROM keypoints")
         os.remove(self.path("d.db"))
         self.colmap("feature_extractor", "--project_path", "project.ini", "--SiftExtraction.max_num_features", "20")
-        self.assertEqual(self.rows("SELECT model FROM cameras"), [(1,)])
-        self.assertEqual(self.rows("SELECT data FROM keypoints"), expected)
+        self.assertEqual(self.ask("SELECT model FROM cameras"), [(1,)])
+        self.assertEqual(self.ask("SELECT data FROM keypoints"), expected)
         self.assertIn("project.ini:12: --SiftMatching.multiple_models",
                       self.colmap("exhaustive_matcher", "--project_path", "project.ini", status=FAILED)[1])
         for text, message in ((b"database_path=d.db\n[Wrong]\nx=1\n", "project.ini:3: 'Wrong.x'"), (b"nothing\n", "project.ini:1: 'nothing'")):
@@ -240,7 +236,7 @@ class Cameras(ColmapCase):
             self.photo(name)
 
     def parameters(self):
-        (model, known, data), = self.rows("SELECT model, prior_focal_length, params FROM cameras WHERE camera_id = 1")
+        (model, known, data), = self.ask("SELECT model, prior_focal_length, params FROM cameras WHERE camera_id = 1")
         return model, known, struct.unpack(f"<{len(data) // 8}d", data)
 
     def test_sharing(self):
@@ -257,7 +253,7 @@ class Cameras(ColmapCase):
         self.extract()
         self.assertEqual(self.cameras(), [1, 1, 2, 3])
         self.assertEqual(self.parameters()[1], 1)
-        self.assertEqual(len(self.rows("SELECT * FROM pose_priors")), 3)
+        self.assertEqual(len(self.ask("SELECT * FROM pose_priors")), 3)
 
     def test_parameters(self):
         self.extract("--ImageReader.single_camera", "1", "--ImageReader.default_focal_length_factor", "2", "--ImageReader.camera_model",
@@ -271,7 +267,7 @@ class Cameras(ColmapCase):
     def test_a_later_run_skips_images_and_keeps_the_camera(self):
         os.rename(self.path("photos/in"), self.path("later"))
         self.extract("--ImageReader.single_camera", "1")
-        before = self.rows("SELECT * FROM keypoints")
+        before = self.ask("SELECT * FROM keypoints")
         os.rename(self.path("later"), self.path("photos/in"))
         errors = self.extract("--ImageReader.single_camera", "1", "--SiftExtraction.max_num_features", "20")
         self.assertEqual(errors.count("IMAGE_EXISTS"), 2)
@@ -279,7 +275,7 @@ class Cameras(ColmapCase):
                       "  Camera:          #1 - SIMPLE_RADIAL\n  Focal Length:    288.00px\n  Features: ", errors)
         self.assertEqual(self.names(), ["a.jpg", "b.jpg", "in/c.jpg", "in/d.jpg"])
         self.assertEqual(self.cameras(), [1, 1, 1, 1])
-        self.assertEqual(self.rows("SELECT * FROM keypoints")[:2], before)
+        self.assertEqual(self.ask("SELECT * FROM keypoints")[:2], before)
         self.photo("e.jpg")
         self.extract("--ImageReader.existing_camera_id", "1")
         self.assertEqual(self.cameras(), [1, 1, 1, 1, 1])
@@ -343,7 +339,7 @@ class Inputs(ColmapCase):
         return b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + (bytes([left]) * (WIDTH // 2) + bytes([right]) * (WIDTH // 2)) * HEIGHT
 
     def columns(self, name):
-        (data,), = self.rows(f"SELECT data FROM keypoints JOIN images USING (image_id) WHERE name = '{name}'")
+        (data,), = self.ask(f"SELECT data FROM keypoints JOIN images USING (image_id) WHERE name = '{name}'")
         return [x for x, *_ in struct.iter_unpack("<6f", data)]
 
     def test_masks(self):
@@ -405,8 +401,8 @@ class Matches(ColmapCase):
 
     def pairs(self):
         """The verified pairs by the numbers in their names."""
-        ids = {image: int(name[0]) for image, name in self.rows("SELECT image_id, name FROM images")}
-        found = self.rows("SELECT pair_id, rows FROM two_view_geometries")
+        ids = {image: int(name[0]) for image, name in self.ask("SELECT image_id, name FROM images")}
+        found = self.ask("SELECT pair_id, rows FROM two_view_geometries")
         return sorted((ids[pair // 2147483647], ids[pair % 2147483647]) for pair, rows in found if rows > 0)
 
     ALL = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
@@ -418,14 +414,14 @@ class Matches(ColmapCase):
 
     def test_without_verification(self):
         self.match("exhaustive_matcher", "--FeatureMatching.skip_geometric_verification", "1")
-        self.assertEqual((self.pairs(), len(self.rows("SELECT * FROM matches"))), ([], 6))
+        self.assertEqual((self.pairs(), len(self.ask("SELECT * FROM matches"))), ([], 6))
 
     def test_options_of_matching(self):
         self.match("exhaustive_matcher", "--TwoViewGeometry.min_num_inliers", "1000000")
         self.assertEqual(self.pairs(), [])
         self.write("d.db", Matches.database)
         self.match("exhaustive_matcher", "--SiftMatching.planar_scene", "1", "--SiftMatching.guided_matching=true")
-        self.assertEqual({config for (config,) in self.rows("SELECT config FROM two_view_geometries")}, {6})
+        self.assertEqual({config for (config,) in self.ask("SELECT config FROM two_view_geometries")}, {6})
         for option, value in (("SiftMatching.max_ratio", "0"), ("SiftMatching.max_distance", "-1"), ("TwoViewGeometry.confidence", "1"),
                               ("TwoViewGeometry.max_error", "0"), ("TwoViewGeometry.max_num_trials", "0")):
             self.assertIn(option.rpartition(".")[2], self.match("exhaustive_matcher", f"--{option}", value, status=FAILED))
@@ -468,16 +464,16 @@ class Matches(ColmapCase):
         self.assertIn("match_type", self.match("matches_importer", "--match_list_path", "x", "--match_type", "y", status=FAILED))
 
     def test_matches_of_a_file(self):
-        count = self.rows("SELECT min(rows) FROM keypoints")[0][0]
+        count = self.ask("SELECT min(rows) FROM keypoints")[0][0]
         same = "".join(f"{i} {i}\n" for i in range(count))
         self.write("matches.txt", f"1.jpg 2.jpg\n{same}\n2.jpg absent.jpg\n0 0\n\n3.jpg 4.jpg\n{same}".encode())
         self.match("matches_importer", "--match_list_path", "matches.txt", "--match_type", "raw")
         self.assertEqual(self.pairs(), [(1, 2), (3, 4)])
-        verified = self.rows("SELECT config FROM two_view_geometries")
+        verified = self.ask("SELECT config FROM two_view_geometries")
         self.write("d.db", Matches.database)
         self.match("matches_importer", "--match_list_path", "matches.txt", "--match_type", "inliers")
         self.assertEqual(self.pairs(), [(1, 2), (3, 4)])
-        self.assertEqual(self.rows("SELECT rows, config FROM two_view_geometries"), [(count, 3), (count, 3)])
+        self.assertEqual(self.ask("SELECT rows, config FROM two_view_geometries"), [(count, 3), (count, 3)])
         self.assertNotEqual(verified, [])
         for text in ("1.jpg 2.jpg\n0 x\n", "1.jpg\n0 1\n", f"1.jpg 3.jpg\n0 {count}\n"):
             self.write("matches.txt", text.encode())

@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import shutil
-import sqlite3
 import struct
 import sys
 
@@ -32,10 +31,6 @@ WATERMARK = 7
 
 
 class Case(CommandCase):
-    def ask(self, sql, *parameters, name="d.db"):
-        with contextlib.closing(sqlite3.connect(self.path(name))) as database, database:
-            return database.execute(sql, parameters).fetchall()
-
     def copy(self, source, name):
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         shutil.copyfile(source, self.path(name))

@@ -2,8 +2,10 @@
 
 The command is HARTSIFT_COMMAND, or the program named as first argument. Needs nothing but Python's standard library.
 """
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -106,3 +108,9 @@ class CommandCase(unittest.TestCase):
 
     def files(self, name=""):
         return sorted(os.listdir(self.path(name)))
+
+    def ask(self, sql, *parameters, name="d.db"):
+        """The rows that a statement gives in a database; its changes are committed. Names that are no text are kept."""
+        with contextlib.closing(sqlite3.connect(self.path(name))) as database, database:
+            database.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+            return database.execute(sql, parameters).fetchall()
