@@ -9,6 +9,7 @@
 
 #include "pipeline/base/features.h"
 #include "tests/support/collection_maker.h"
+#include "tests/support/engine_tests.h"
 #include "tests/support/two_view_scene.h"
 
 /* The result of one pair. */
@@ -25,12 +26,9 @@ typedef struct expectation {
   outcome *each; /* of each pair */
 } expectation;
 
-/* Devices of the runs. */
-static hs_device device = HS_DEVICE_CPU;
-
 static hs_context *make_context(int32_t threads, uint64_t max_memory) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  o.device = device;
+  o.device = engine_device;
   o.threads = threads;
   o.max_memory_bytes = max_memory;
   return extraction_context(&o);
@@ -204,7 +202,7 @@ static uint64_t least_memory(const expectation *e, int32_t threads) {
   }
 }
 
-TEST(bytes_and_memory) {
+ENGINE_TEST(ON_ALL, bytes_and_memory) {
   SCOPED_BY(collection_maker_free) test_collection c;
   hs_verify_options v;
   assert_int_equal(hs_verify_options_init(&v, HS_FUNDAMENTAL), HS_OK);
@@ -229,7 +227,7 @@ TEST(bytes_and_memory) {
   }
 }
 
-TEST(each_way_of_verifying) {
+ENGINE_TEST(ON_ALL, each_way_of_verifying) {
   SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, 8, 240, HS_DESCRIPTOR_U8, 9);
   c.cameras[4] = (hs_camera){0};
@@ -251,7 +249,7 @@ TEST(each_way_of_verifying) {
     }
 }
 
-TEST(floats_and_one_way) {
+ENGINE_TEST(ON_ALL, floats_and_one_way) {
   test_collection c;
   hs_match_options match;
   assert_int_equal(hs_match_options_init(&match), HS_OK);
@@ -270,7 +268,7 @@ TEST(floats_and_one_way) {
 }
 
 /* Results that wait for an earlier one are bounded too: with this little memory the run stays in order. */
-TEST(results_beyond_their_memory) {
+ENGINE_TEST(ON_ALL, results_beyond_their_memory) {
   SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, 40, 40, HS_DESCRIPTOR_U8, 2);
   expectation e = {.collection = &c, .options = {.struct_size = sizeof e.options}};
@@ -280,7 +278,7 @@ TEST(results_beyond_their_memory) {
   drop_expectation(&e);
 }
 
-TEST(an_image_that_cannot_be_read) {
+ENGINE_TEST(ON_ALL, an_image_that_cannot_be_read) {
   SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, 6, 60, HS_DESCRIPTOR_U8, 4);
   reader r = {.collection = &c, .broken = 3};
@@ -299,21 +297,3 @@ TEST(an_image_that_cannot_be_read) {
   hs_destroy(context);
   free((void *)(uintptr_t)collection.images);
 }
-
-/* Repeats a test on a GPU. */
-static void on_gpu(void (*test)(void **state), void **state) {
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *context = NULL;
-  o.device = HS_DEVICE_CUDA;
-  if (hs_create(&context, &o) != HS_OK) skip_because(NEEDS_GPU);
-  hs_destroy(context);
-  device = HS_DEVICE_CUDA;
-  test(state);
-  device = HS_DEVICE_CPU;
-}
-
-TEST(gpu_bytes_and_memory) { on_gpu(bytes_and_memory, state); }
-TEST(gpu_each_way_of_verifying) { on_gpu(each_way_of_verifying, state); }
-TEST(gpu_floats_and_one_way) { on_gpu(floats_and_one_way, state); }
-TEST(gpu_results_beyond_their_memory) { on_gpu(results_beyond_their_memory, state); }
-TEST(gpu_an_image_that_cannot_be_read) { on_gpu(an_image_that_cannot_be_read, state); }
