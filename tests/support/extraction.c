@@ -53,6 +53,8 @@ bool extraction_has_gpu(void) {
   return st == HS_OK;
 }
 
+bool extraction_is_fake(void) { return getenv("HARTSIFT_FAKE_DEVICE") != NULL; }
+
 hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography) {
   hs_image image;
   assert_int_equal(hs_render_scene(width, height, seed, homography, NULL, &image), HS_OK);

@@ -26,6 +26,8 @@ hs_statistics statistics_of(const hs_context *context);
 
 /* Whether contexts can be made on a GPU; fails if there is a GPU that cannot be opened. */
 bool extraction_has_gpu(void);
+/* Whether GPUs are fake ones (tests/support/fake_device), whose plain loops need smaller work. */
+bool extraction_is_fake(void);
 
 /* hs_render_scene; freed by hs_image_free(&image). */
 hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography);
