@@ -112,7 +112,7 @@ MUTANTS = (
     _mutant("bin_checksum", "pipeline/formats/format_bin.c", "bin_check_of(source) != header->check", "0", "unit.formats_broken"),
     _mutant("claimed_features", "pipeline/formats/common/feature_file.c", "if (count > source->max_features) {", "if (0) {", "unit.formats_broken"),
     _mutant("text_byte_limit", "pipeline/formats/common/feature_file.c", "(uint64_t)info.st_size > content_most(source) || ", "", "unit.formats_broken"),
-    _mutant("features_of_a_pipe", "pipeline/formats/common/feature_file.c", "if (!S_ISREG(info.st_mode)) {", "if (0) {", "unit.formats_broken"),
+    _mutant("features_of_a_pipe", "pipeline/formats/common/feature_file.c", "if (!S_ISREG(info.st_mode))", "if (0)", "unit.formats_broken"),
     _mutant("json_depth", "pipeline/formats/common/json_text.c", "JSON_DEPTH_MAX = 32", "JSON_DEPTH_MAX = 1 << 30", "unit.formats_broken"),
     _mutant("number_not_finite", "pipeline/formats/common/text_cursor.c", "&& isfinite(*value)", "", "unit.number_text"),
     _mutant("match_file_index", "pipeline/cli/common/match_file.c", "{(double)in->count_a, (double)in->count_b}", "{4294967296.0, 4294967296.0}",
