@@ -40,8 +40,7 @@ class Case(CommandCase):
         self.write(name, b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(row[shift:shift + WIDTH] for row in rows))
 
     def content(self):
-        with open(self.path("d.db"), "rb") as file:
-            return file.read()
+        return self.read("d.db")
 
 
 class Extract(Case):
@@ -95,8 +94,7 @@ class Extract(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(0,)])
 
     def test_failures_among_images(self):
-        with open(self.path("photos/broken.pgm"), "wb") as file:
-            file.write(b"P5 10 10 255\nshort")
+        self.write("photos/broken.pgm", b"P5 10 10 255\nshort")
         _, errors = self.run_it("extract", "photos/b.pgm", "photos/broken.pgm", "photos/left/../b.pgm", "-o", "d.db",
                                 "--json", status=FAILED)
         self.assertIn("broken.pgm", errors)
@@ -106,8 +104,7 @@ class Extract(Case):
         self.assertFalse(os.path.exists(self.path("e.db")))
 
     def test_what_is_no_database(self):
-        with open(self.path("d.db"), "w", encoding="ascii") as file:
-            file.write("notes that happen to be here\n")
+        self.write("d.db", b"notes that happen to be here\n")
         before = self.content()
         _, errors = self.run_it("extract", "photos/b.pgm", "-o", "d.db", status=FAILED)
         self.assertIn("not an SQLite database", errors)
@@ -192,8 +189,7 @@ class Match(Case):
         self.assertEqual(self.ask("SELECT length(E) FROM two_view_geometries WHERE pair_id = ?", PAIR_BASE + 2), [(72,)])
 
     def test_list_of_pairs(self):
-        with open(self.path("pairs.txt"), "w", encoding="utf-8") as file:
-            file.write("# first second\n\nc.pgm a.pgm\nb.pgm\tc.pgm\r\n")
+        self.write("pairs.txt", b"# first second\n\nc.pgm a.pgm\nb.pgm\tc.pgm\r\n")
         self.run_it("match", "--database", "d.db", "--pairs", "pairs.txt", "-q")
         self.assertEqual(self.ask("SELECT pair_id FROM matches ORDER BY 1"), [(PAIR_BASE + 3,), (2 * PAIR_BASE + 3,)])
         # The lower number comes first, whichever was named first.
@@ -203,14 +199,12 @@ class Match(Case):
         pairs = {data[i:i + 8] for i in range(0, len(data), 8)}
         self.assertEqual(pairs, {again[i:i + 8] for i in range(0, len(again), 8)})
         for line, reason in (("a.pgm x.pgm", "x.pgm"), ("a.pgm", "expected two"), ("a.pgm a.pgm", "itself")):
-            with open(self.path("wrong.txt"), "w", encoding="utf-8") as file:
-                file.write(line)
+            self.write("wrong.txt", line.encode())
             _, errors = self.run_it("match", "--database", "d.db", "--pairs", "wrong.txt", status=FAILED)
             self.assertIn("wrong.txt:1: ", errors)
             self.assertIn(reason, errors)
         # A failed image, for example in a list, does not end the run.
-        with open(self.path("some.txt"), "w", encoding="utf-8") as file:
-            file.write("a.pgm x.pgm\nx.pgm b.pgm\n" + "".join(f"y{i}.pgm a.pgm\n" for i in range(50)) + "a.pgm b.pgm\n")
+        self.write("some.txt", ("a.pgm x.pgm\nx.pgm b.pgm\n" + "".join(f"y{i}.pgm a.pgm\n" for i in range(50)) + "a.pgm b.pgm\n").encode())
         output, errors = self.run_it("match", "--database", "d.db", "--pairs", "some.txt", "--json", "--replace", status=FAILED)
         self.assertEqual([json.loads(line)["image_b"] for line in output.decode().splitlines()], ["b.pgm"])
         self.assertEqual(errors.count("x.pgm"), 1)
@@ -222,8 +216,7 @@ class Match(Case):
 
     def test_a_lost_transaction_ends_the_run(self):
         self.ask("CREATE TRIGGER lose BEFORE INSERT ON matches BEGIN SELECT RAISE(ROLLBACK, 'lost'); END")
-        with open(self.path("pairs.txt"), "w", encoding="utf-8") as file:
-            file.write("a.pgm b.pgm\na.pgm c.pgm\nb.pgm c.pgm\n")
+        self.write("pairs.txt", b"a.pgm b.pgm\na.pgm c.pgm\nb.pgm c.pgm\n")
         _, errors = self.run_it("match", "--database", "d.db", "--pairs", "pairs.txt", status=FAILED)
         self.assertEqual(errors.count("lost; nothing of the open transaction was kept"), 1, errors)
         self.assertNotIn("an earlier failure", errors)
