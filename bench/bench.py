@@ -15,7 +15,7 @@ MODES = {path.stem: path for path in sorted((pathlib.Path(__file__).parent / "mo
 
 
 def first_line(path):
-    """Summary of a mode: the first line of its header comment."""
+    """Returns the summary of a mode: the first line of its header comment."""
     lines = [line.strip('"# ') for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#!")]
     return lines[0]
 

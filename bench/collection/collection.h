@@ -39,17 +39,17 @@ typedef enum texture_kind {
 /* Mip chain of gray values: each level has half the side of the previous one. */
 typedef struct texture {
   int32_t levels, width[TEXTURE_LEVELS], height[TEXTURE_LEVELS];
-  uint8_t *level[TEXTURE_LEVELS]; /* one allocation, owned by level[0]; null: not made yet */
+  uint8_t *level[TEXTURE_LEVELS]; /* One allocation, owned by level[0]. Null until the texture is made. */
 } texture;
 
-/* texels_per_m sets the size of bricks and letters. False: out of memory. */
+/* Makes a texture. texels_per_m sets the size of bricks and letters. Returns false when out of memory. */
 bool texture_make(texture *t, texture_kind kind, int32_t width, int32_t height, double texels_per_m, uint64_t seed);
 void texture_free(texture *t);
 
 /* ---- scenes and views */
 
-/* A rectangle: origin + s u + t v, 0 <= s <= width, 0 <= t <= height, metres; u and v orthonormal; seen from the side
-   that v x u points to. */
+/* A rectangle in space: the points origin + s u + t v with 0 <= s <= width and 0 <= t <= height, in metres. u and v are
+   orthonormal. The rectangle is visible from the side that v x u points to. */
 typedef struct surface {
   double origin[3], u[3], v[3], width, height;
   texture_kind kind;
@@ -60,7 +60,7 @@ typedef struct surface {
 
 typedef struct scene {
   uint64_t seed;
-  double width, depth; /* of the courtyard: x in 0..width, y in 0..depth; z is up */
+  double width, depth; /* extent of the courtyard in x and y; z is up */
   int32_t surface_count;
   surface surfaces[SCENE_SURFACES];
 } scene;
@@ -74,24 +74,24 @@ typedef struct view_camera {
 
 typedef struct view {
   view_camera camera;
-  uint8_t *surface; /* [height][width]: index of the visible surface, NO_SURFACE: the sky */
+  uint8_t *surface; /* [height][width]: index of the visible surface; NO_SURFACE where the sky is visible */
   uint8_t *pixels;  /* [height][width] */
 } view;
 
 void scene_make(scene *s, uint64_t seed);
 void scene_free(scene *s);
 
-/* The camera of view `index` of `count`: the first half goes around the middle and looks at it, the second half looks
-   at the walls; neighbours by number overlap. */
+/* Sets the camera of view `index` of `count`. Cameras of the first half go around the middle and look at it; cameras of
+   the second half look at the walls. Views with neighbouring indices overlap. */
 void scene_camera(const scene *s, int32_t index, int32_t count, int32_t width, int32_t height, view_camera *camera);
 
-/* Renders into surface and pixels, which the caller allocates; light, exposure, blur and noise come from the seed and
- * the index. False: out of memory. */
+/* Renders the view into v->surface and v->pixels, which the caller allocates. Light, exposure, blur and noise come from
+ * the seed and the index. Returns false when out of memory. */
 bool view_render(scene *s, int32_t index, view *v);
 
 /* Overlap of two views. */
 typedef struct view_overlap {
-  double share; /* share of the visible surface that the other view sees too; the smaller of both directions */
+  double share; /* share of the visible surface that the other view sees too: the smaller of the two directions */
   double angle; /* mean of 1 - cosine of the angle between the two rays to a common point */
 } view_overlap;
 

@@ -1,4 +1,4 @@
-/* Scenes: positions of surfaces and cameras; see collection.h. */
+/* Positions of surfaces and cameras of a scene; see collection.h. */
 #include "bench/collection/collection.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static void cross(const double a[3], const double b[3], double out[3]) {
   out[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-/* The rectangle from `corner` along u (horizontal) and v. */
+/* Adds the rectangle that starts at `corner` and extends along u (horizontal) and v. */
 static void add_surface(scene *s, const double corner[3], const double u[3], const double v[3], double width,
                         double height, texture_kind kind, double texels_per_m) {
   surface *one = &s->surfaces[s->surface_count];
@@ -32,14 +32,14 @@ static void add_surface(scene *s, const double corner[3], const double u[3], con
   s->surface_count++;
 }
 
-/* An upright rectangle with the texture's rows downwards; u points right as seen by a viewer. */
+/* Adds an upright rectangle, with the rows of its texture from top to bottom. u points right as seen by a viewer. */
 static void add_upright(scene *s, double x, double y, double top, const double u[3], double width, texture_kind kind,
                         double texels_per_m) {
   static const double down[3] = {0.0, 0.0, -1.0};
   add_surface(s, (double[3]){x, y, top}, u, down, width, top, kind, texels_per_m);
 }
 
-/* A box standing at (x, y), turned by the half-angle tangent t. */
+/* Adds a box standing at (x, y). t is the tangent of half its angle of rotation. */
 static void add_box(scene *s, double x, double y, const double size[3], double t, random_stream *r) {
   static const double up[3] = {0.0, 0.0, 1.0};
   const double c = (1.0 - t * t) / (1.0 + t * t), n = 2.0 * t / (1.0 + t * t), a = size[0] / 2, b = size[1] / 2;
@@ -92,7 +92,7 @@ void scene_free(scene *s) {
   for (int32_t i = 0; i < s->surface_count; i++) texture_free(&s->surfaces[i].texture);
 }
 
-/* A position on the square around the centre: 0 <= t < 1 is one round, scaled outwards. */
+/* Computes a position on the square with corners (+-1, +-1). t from 0 to 1 goes once around. */
 static void around(double t, double place[2]) {
   const double side = (t - floor(t)) * 4.0, part = 2.0 * (side - floor(side)) - 1.0;
   const int which = (int)side;

@@ -1,4 +1,4 @@
-/* Textures: 1/f noise, shapes of all sizes, and bricks, windows or letters; see collection.h. */
+/* Generates textures: 1/f noise, shapes of all sizes, and bricks, windows or letters; see collection.h. */
 #include "bench/collection/collection.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static uint8_t to_gray(double value) { return (uint8_t)(value < 0.0 ? 0.0 : valu
 
 /* ------------------------------------------------------------------ noise */
 
-/* out [height][width] = linear interpolation of the coarser plane, plus noise of the given amplitude. */
+/* Computes out [height][width]: the linear interpolation of the coarser plane, plus noise of the given amplitude. */
 static void refine_noise(const int16_t *coarse, int32_t coarse_width, int32_t coarse_height, int16_t *out,
                          int32_t width, int32_t height, int32_t amplitude, random_stream *r) {
   for (int32_t y = 0; y < height; y++) {
@@ -49,7 +49,8 @@ static void refine_noise(const int16_t *coarse, int32_t coarse_width, int32_t co
   }
 }
 
-/* Noise of nearly equal energy in every octave, in 1/16 gray values around 0. False: out of memory. */
+/* Makes noise of nearly equal energy in every octave, in 1/16 gray values around 0. Returns false when out of
+ * memory. */
 static bool make_noise(int16_t *noise, int32_t width, int32_t height, random_stream *r) {
   int32_t steps = 0;
   while ((width >> (steps + 1)) >= 2 && (height >> (steps + 1)) >= 2) steps++;
@@ -78,7 +79,7 @@ typedef struct canvas {
   int32_t width, height;
 } canvas;
 
-/* A rotated, partly transparent rectangle or ellipse. direction: cosine and sine. */
+/* Draws a rotated, partly transparent rectangle or ellipse. direction: cosine and sine of its angle. */
 static void draw_shape(const canvas *c, double x, double y, double a, double b, const double direction[2], bool round,
                        double gray, double cover) {
   const double reach = (a > b ? a : b) * (round ? 1.0 : 1.5);
@@ -96,7 +97,8 @@ static void draw_shape(const canvas *c, double x, double y, double a, double b, 
   }
 }
 
-/* Shapes with a size density of r^-3, so that every scale has its share. Total area: `cover` times the texture's. */
+/* Draws shapes until their total area is `cover` times the texture's. Their sizes have a density of r^-3, so that every
+ * scale has an equal share of the area. */
 static void draw_shapes(const canvas *c, double smallest, double largest, double cover, random_stream *r) {
   double left = cover * c->width * c->height;
   while (left > 0.0) {
@@ -116,7 +118,7 @@ static void fill(const canvas *c, double x, double y, double width, double heigh
   draw_shape(c, x + width / 2, y + height / 2, width / 2, height / 2, upright, false, gray, cover);
 }
 
-/* Rows of bricks between lines of mortar, each brick with a different shade. */
+/* Draws rows of bricks between lines of mortar, each brick with a different shade. */
 static void draw_bricks(const canvas *c, double texels_per_m, random_stream *r) {
   const double height = texels_per_m * random_between(r, 0.12, 0.3), width = height * random_between(r, 1.5, 3.0);
   const double gap = height * 0.12, mortar = random_between(r, 20.0, 235.0);
@@ -130,7 +132,7 @@ static void draw_bricks(const canvas *c, double texels_per_m, random_stream *r) 
   }
 }
 
-/* One of the stock's windows: panes, bars, a sill and a shade. It looks the same wherever it appears. */
+/* Draws window number `stock`: panes, bars, a sill and a shade. A window looks alike wherever it appears. */
 static void draw_window(const canvas *c, double x, double y, double width, double height, uint32_t stock) {
   random_stream r = random_of(stock_seed, stock);
   const uint32_t columns = 1 + random_below(&r, 3), rows = 1 + random_below(&r, 3);
@@ -161,7 +163,7 @@ static void draw_glyph(const canvas *c, double x, double y, double dot, uint32_t
     if ((bits >> i) & 1) fill(c, x + dot * (i % GLYPH_COLUMNS), y + dot * (i / GLYPH_COLUMNS), dot, dot, gray, 0.9);
 }
 
-/* Boards with lines of words. */
+/* Draws boards with lines of words. */
 static void draw_text(const canvas *c, double texels_per_m, random_stream *r) {
   const uint32_t boards = 1 + (uint32_t)((double)c->width * c->height / (texels_per_m * texels_per_m * 5.0));
   for (uint32_t board = 0; board < boards; board++) {

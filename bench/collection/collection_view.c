@@ -6,10 +6,11 @@
 #include <string.h>
 
 static const double near_m = 0.1;
-enum { COMPARED_EACH = 12, FRACTION = 256 }; /* pixel distance of compared samples; steps of a texel */
+/* COMPARED_EACH: distance in pixels between the samples that are compared. FRACTION: interpolation steps per texel. */
+enum { COMPARED_EACH = 12, FRACTION = 256 };
 
-/* A surface in camera coordinates. The ray through a pixel is (x, y, 1), d = (x - cx) / focal, and so on:
- * 1 / depth = inverse . (dx, dy, 1); s = depth u . (dx, dy, 1) - s0; t likewise. */
+/* A surface in camera coordinates. The ray through a pixel is d = (dx, dy, 1) with dx = (x - cx) / focal, dy = (y - cy)
+ * / focal. The ray meets the surface at 1 / depth = inverse . d, s = depth u . d - s0, t = depth v . d - t0. */
 typedef struct seen_surface {
   double inverse[3], u[3], v[3], s0, t0, width, height;
   double facing; /* distance of the camera's centre from the plane, metres */
@@ -21,7 +22,7 @@ static void rotate(const double m[9], const double p[3], double out[3]) {
   for (int i = 0; i < 3; i++) out[i] = dot(m + 3 * i, p);
 }
 
-/* False: the camera sees the back. */
+/* Transforms a surface to camera coordinates. Returns false if the camera sees its back. */
 static bool see(const surface *one, const view_camera *camera, seen_surface *out) {
   double offset[3], origin[3];
   for (int i = 0; i < 3; i++) offset[i] = one->origin[i] - camera->centre[i];
@@ -41,7 +42,7 @@ static bool see(const surface *one, const view_camera *camera, seen_surface *out
   return true;
 }
 
-/* The rows and columns that a surface can cover: all of them if a corner is not in front of the camera. */
+/* Computes the rows and columns that a surface can cover: all of them if a corner is not in front of the camera. */
 static void bounds_of(const surface *one, const view_camera *camera, int32_t box[4]) {
   double low[2] = {1e9, 1e9}, high[2] = {-1e9, -1e9};
   for (int corner = 0; corner < 4; corner++) {
@@ -63,7 +64,7 @@ static void bounds_of(const surface *one, const view_camera *camera, int32_t box
   }
 }
 
-/* Writes one surface into the surface map where it is nearer than the surfaces written before. */
+/* Writes one surface into the map of surfaces wherever it is nearer than the surfaces written before. */
 static void cover(const view_camera *camera, const seen_surface *seen, const int32_t box[4], uint8_t id, float *nearest,
                   uint8_t *surface_map) {
   for (int32_t y = box[1]; y < box[3]; y++) {
@@ -75,7 +76,7 @@ static void cover(const view_camera *camera, const seen_surface *seen, const int
     for (int32_t x = box[0]; x < box[2]; x++) {
       const double dx = (x - camera->cx) / camera->focal, inverse = seen->inverse[0] * dx + inverse_row;
       if (inverse <= (double)depth_row[x]) continue;
-      /* The test for inside, with both sides multiplied by 1 / depth. */
+      /* Tests whether the point is inside the rectangle, with both sides multiplied by 1 / depth. */
       const double s = seen->u[0] * dx + u_row - seen->s0 * inverse, t = seen->v[0] * dx + v_row - seen->t0 * inverse;
       if (s < 0.0 || t < 0.0 || s > seen->width * inverse || t > seen->height * inverse) continue;
       depth_row[x] = (float)inverse;
@@ -98,7 +99,8 @@ static double sample_level(const texture *t, int32_t level, double x, double y) 
   return (upper * (FRACTION - fy) + lower * fy) * (1.0 / (FRACTION * FRACTION));
 }
 
-/* Gray value at (s, t) metres for a pixel that covers `area` texels, interpolated between the two nearest levels. */
+/* Returns the gray value at (s, t) metres for a pixel that covers `area` texels, interpolated between the two nearest
+ * levels. */
 static double sample(const texture *t, double texels_per_m, double x, double y, double area) {
   int32_t level = 0;
   while (area >= 4.0 && level < t->levels - 1) {
@@ -114,7 +116,7 @@ static double sample(const texture *t, double texels_per_m, double x, double y, 
 /* ------------------------------------------------------------------ light and camera */
 
 typedef struct photograph {
-  double gain[SCENE_SURFACES]; /* of each surface, by its angle to the sun's direction */
+  double gain[SCENE_SURFACES]; /* brightness of each surface, from its angle to the sun's direction */
   double exposure, curve, black, slope_x, slope_y, noise;
   int32_t blurs;
   random_stream random;
@@ -141,7 +143,7 @@ static void expose(const scene *s, int32_t index, photograph *p) {
   p->random = r;
 }
 
-/* One 1 2 1 filter along the rows and one along the columns, in place. */
+/* Applies a 1 2 1 filter along the rows and then along the columns, in place. */
 static void blur(float *image, int32_t width, int32_t height) {
   for (int32_t y = 0; y < height; y++) {
     float *row = image + (size_t)y * (size_t)width, before = row[0];
@@ -157,7 +159,7 @@ static void blur(float *image, int32_t width, int32_t height) {
   }
 }
 
-/* Noise of standard deviation 1, from the sum of four bytes. */
+/* Returns noise of standard deviation 1, from the sum of four bytes. */
 static double noise_of(uint32_t bits) {
   const int32_t sum = (int32_t)((bits & 255) + (bits >> 8 & 255) + (bits >> 16 & 255) + (bits >> 24));
   return (sum - 510) * (1.0 / 147.8);
@@ -202,7 +204,7 @@ static bool make_texture_of(surface *one) {
                       (int32_t)(one->height * one->texels_per_m) + 2, one->texels_per_m, one->seed);
 }
 
-/* Makes a texture when a view first shows it. */
+/* Makes each texture that the view shows and that does not exist yet. */
 static bool make_textures(scene *s, const view *v) {
   bool shown[NO_SURFACE + 1] = {false};
   const size_t pixels = (size_t)v->camera.width * (size_t)v->camera.height;
@@ -228,7 +230,8 @@ static void light_row(const scene *s, const view *v, const seen_surface *seen, c
     const double depth = 1.0 / (one->inverse[0] * dx + one->inverse[1] * dy + one->inverse[2]);
     const double along = depth * (one->u[0] * dx + one->u[1] * dy + one->u[2]) - one->s0;
     const double down = depth * (one->v[0] * dx + one->v[1] * dy + one->v[2]) - one->t0;
-    const double side = depth * which->texels_per_m / camera->focal; /* for a surface that faces the camera */
+    /* texels per pixel if the surface faced the camera */
+    const double side = depth * which->texels_per_m / camera->focal;
     const double value = sample(&which->texture, which->texels_per_m, along, down, side * side * depth / one->facing);
     light[x] = (float)(value * p->gain[row[x]]);
   }
@@ -253,8 +256,8 @@ bool view_render(scene *s, int32_t index, view *v) {
 
 /* ------------------------------------------------------------------ overlap of two views */
 
-/* Whether `other` shows the surface point of a pixel of `v`. Surfaces are plane, so the surface's index at the
- * projected position decides. */
+/* Returns whether `other` shows the surface point at a pixel of `v`: whether the map of `other` has the same surface at
+ * the projected position. This is exact because surfaces are plane. */
 static bool is_shared(const view_camera *camera, const seen_surface *seen, int32_t x, int32_t y, uint8_t id,
                       const view *other, double *cosine) {
   const double ray[3] = {(x - camera->cx) / camera->focal, (y - camera->cy) / camera->focal, 1.0};

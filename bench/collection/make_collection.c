@@ -25,7 +25,7 @@
 #include "bench/collection/collection.h"
 #include "pipeline/cli/draw/drawing.h"
 
-static const double least_share = 0.1, largest_angle = 0.2340; /* 1 - cos 40 degrees */
+static const double least_share = 0.1, largest_angle = 0.2340; /* largest_angle: 1 - cos 40 degrees */
 
 enum { MOST_THREADS = 64, PATH_BYTES = 4096, MOST_VIEWS = 10000 };
 
@@ -35,9 +35,9 @@ typedef struct settings {
   uint64_t seed;
 } settings;
 
-/* The output lines of one scene; written in the order of the scenes. */
+/* Output lines of one scene, written in the order of the scenes. */
 typedef struct scene_lists {
-  char *text[3]; /* pairs, overlaps, cameras */
+  char *text[3]; /* lines of pairs.txt, overlaps.tsv and cameras.txt */
   size_t bytes[3];
 } scene_lists;
 
@@ -86,7 +86,7 @@ static void write_pairs(const settings *s, int32_t index, const scene *of, const
   }
 }
 
-/* Renders all views of a scene, then compares them. False: failed, and printed the reason. */
+/* Renders all views of a scene, then compares them. Returns false on failure, with the reason printed. */
 static bool make_views(const settings *s, int32_t index, scene *of, view *views, int32_t count, FILE *lists[3]) {
   for (int32_t i = 0; i < count; i++) {
     char name[64];

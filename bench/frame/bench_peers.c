@@ -23,14 +23,16 @@
 enum { CONTENDERS = 3, MESSAGE_BYTES = 1024, TEXT_BYTES = 64 };
 
 typedef struct peers_options {
-  const char *against, *child; /* child: "N", only contender N (or none) and its peak memory */
-  int32_t repeats, threads;    /* 0: the default */
+  /* child: "N" in a child process, which prints its peak memory after running only contender N, or no contender */
+  const char *against, *child;
+  int32_t repeats, threads; /* 0: the default number */
   bool json;
   const char *const *images;
   int image_count;
 } peers_options;
 
-/* Contenders for one picture and one number of threads: profile lowe, the peer's profile, the peer. */
+/* The contenders for one picture and one number of threads: hartsift with profile lowe, hartsift with the peer's
+ * profile, and the peer. */
 typedef struct peers_group {
   bool is_opencv;
   bench_frame_job frames[CONTENDERS - 1];
@@ -72,7 +74,7 @@ static void close_contender(peers_group *group, size_t which) {
 #endif
 }
 
-/* Opens contender number `which`; false with a message. */
+/* Opens contender number `which`. Returns false with a message on failure. */
 static bool open_contender(peers_group *group, size_t which, const hs_image *image, int32_t threads, char *message) {
   if (which == CONTENDERS - 1) {
     snprintf(message, MESSAGE_BYTES, "out of memory");
@@ -136,7 +138,7 @@ static int run_child(const peers_options *o) {
   const size_t which = (size_t)strtoul(o->child, NULL, 10);
   peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
   if (o->image_count != 1 || !load_picture(o->images[0], &image)) return 1;
-  if (which < CONTENDERS) { /* otherwise: memory of a process that only holds the picture */
+  if (which < CONTENDERS) { /* otherwise the child measures a process that only holds the picture */
     const int32_t threads = o->threads > 0 ? o->threads : cpu_usable_threads();
     if (!open_contender(&group, which, &image, threads, message)) return complain(o->images[0], message);
     if (!group.contenders[which].run(group.contenders[which].state)) return complain(o->images[0], "the frame failed");
@@ -146,7 +148,7 @@ static int run_child(const peers_options *o) {
   return 0;
 }
 
-/* Peak resident size of a child in KiB, 0 if it failed. */
+/* Returns the peak resident size of a child process in KiB, 0 if the child failed. */
 static long child_peak(const peers_options *o, const char *program, const char *image, size_t which) {
   char number[TEXT_BYTES], threads[TEXT_BYTES], answer[TEXT_BYTES] = "";
   int ends[2];
@@ -247,7 +249,7 @@ static bool time_all(const peers_options *o, bench_report *report) {
 static int run_all(const peers_options *o, const char *program) {
   bench_report report = {.with_ratio = true};
   *(o->json ? &report.json : &report.table) = stdout;
-  /* Memory first: a child inherits the peak of its parent, so this process must still be small. */
+  /* Memory is measured first: a child inherits the peak of this process, which must therefore still be small. */
   bool done = o->json || report_memory(o, program, stdout);
   done = time_all(o, &report) && done;
   return done ? 0 : 1;

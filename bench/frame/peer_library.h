@@ -12,11 +12,13 @@ extern "C" {
 #include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/include/hartsift.h"
 
-/* Fills the contender. It reads the 8-bit gray pixels on every run, so they must outlive it. False: out of memory. */
+/* Prepares cv::SIFT as a contender, which reads the 8-bit gray pixels on every run, so the pixels must outlive it.
+ * Returns false when out of memory. */
 bool peer_opencv_open(bench_contender *contender, const hs_image *image, int32_t threads);
 void peer_opencv_close(bench_contender *contender);
 
-/* VLFeat runs on one thread; peak threshold 0.04/3, the contrast of the other programs. */
+/* Prepares VLFeat as a contender, like peer_opencv_open. VLFeat runs on one thread, with peak threshold 0.04/3, the
+ * contrast of the other programs. */
 bool peer_vlfeat_open(bench_contender *contender, const hs_image *image);
 void peer_vlfeat_close(bench_contender *contender);
 

@@ -25,7 +25,7 @@ struct opencv_job {
 
 bool run(void *state) {
   opencv_job *job = static_cast<opencv_job *>(state);
-  cv::setNumThreads(job->threads); /* OpenCV has one setting per process, and contenders differ */
+  cv::setNumThreads(job->threads); /* OpenCV has one setting for the whole process, and each contender needs another */
   job->keypoints.clear();
   job->detector->detectAndCompute(job->pixels, cv::noArray(), job->keypoints, job->descriptors);
   return true;

@@ -21,7 +21,7 @@ typedef struct vlfeat_job {
   size_t count, capacity;
 } vlfeat_job;
 
-/* The next free position, or null. */
+/* Returns the next free position of the list, or null when out of memory. */
 static vlfeat_feature *new_feature(vlfeat_job *job) {
   if (job->count == job->capacity) {
     const size_t capacity = job->capacity > 0 ? 2 * job->capacity : 4096;

@@ -49,7 +49,7 @@ bool bench_same(const hs_features *a, const hs_features *b) {
          (!a->frames || memcmp(a->frames, b->frames, a->count * sizeof *a->frames) == 0);
 }
 
-/* Null: out of memory. */
+/* Allocates pinned memory; ordinary memory for the CPU. Returns null when out of memory. */
 static void *pinned_memory(hs_device device, size_t bytes) {
 #if HARTSIFT_HAVE_CUDA
   void *host = NULL, *mapped = NULL;

@@ -43,14 +43,14 @@ static hs_status view_of_ordinary(bench *b, hs_features *found) {
   return st;
 }
 
-/* Into a reused list. */
+/* Extracts into a list that is reused. */
 static hs_status extract_again(bench *b, hs_features *found) {
   const hs_status st = hs_extract(b->gpu, &b->ordinary, NULL, &b->list);
   *found = b->list;
   return st;
 }
 
-/* Into a new list, freed by the next call. */
+/* Extracts into a new list, which the next call frees. */
 static hs_status extract_new(bench *b, hs_features *found) {
   hs_features_free(&b->list);
   return extract_again(b, found);
@@ -84,7 +84,7 @@ static hs_status describe_to_orient(bench *b, hs_features *found) {
 typedef struct timed_call {
   const char *name;
   hs_status (*run)(bench *b, hs_features *found);
-  size_t expected; /* offset of the member `features` in bench */
+  size_t expected; /* offset in `bench` of the features that the call must find */
 } timed_call;
 
 static const timed_call calls[] = {
@@ -110,7 +110,7 @@ static hs_context *open_context(hs_device device, int32_t equalize) {
   return bench_context(&o);
 }
 
-/* Copies the picture to every kind of memory. */
+/* Copies the picture to each kind of memory. */
 static bool place_picture(bench *b, const char *name) {
   if (!bench_pin(HS_DEVICE_CPU, name, &b->ordinary) || !bench_pin(HS_DEVICE_CUDA, name, &b->pinned)) return false;
   b->on_device = b->pinned;
@@ -118,7 +118,7 @@ static bool place_picture(bench *b, const char *name) {
   return b->on_device.data != NULL;
 }
 
-/* The features as the CPU finds them, and user keypoints chosen evenly from them. */
+/* Extracts the features on the CPU, for comparison, and chooses user keypoints evenly from them. */
 static bool prepare(bench *b) {
   if (hs_extract(b->cpu, &b->ordinary, NULL, &b->expected) != HS_OK || b->expected.count == 0) return false;
   for (size_t i = 0; i < GIVEN; i++) {
@@ -155,7 +155,7 @@ static bool time_calls(bench *b, int repeats) {
   return true;
 }
 
-/* Images a second with IN_FLIGHT images in flight, from ordinary memory; each image's list is freed. */
+/* Measures images per second with IN_FLIGHT images in flight, from ordinary memory. The list of each image is freed. */
 static bool time_in_flight(bench *b, int images, double *rate) {
   hs_features f = {0};
   const double start = bench_ms();
@@ -195,7 +195,7 @@ int mode_calls(int argc, char **argv) {
   ok = ok && time_in_flight(&b, 200, &rate) && time_in_flight(&b, 20 * repeats, &rate);
   if (ok) printf("{\"call\": \"C: ordinary, %d in flight\", \"images_per_s\": %.0f}\n", IN_FLIGHT, rate);
   if (!ok) fprintf(stderr, "calls: failed: %s\n", b.gpu ? hs_last_error(b.gpu) : "no context");
-  return ok ? 0 : 1; /* the system unmaps the memory */
+  return ok ? 0 : 1; /* no frees: the system unmaps the memory */
 }
 
 #endif

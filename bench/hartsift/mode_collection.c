@@ -78,7 +78,8 @@ static bool parse_option(collection_bench *b, const char *name, const char *valu
   return true;
 }
 
-/* A picture in pinned memory, or the bytes of a JPEG file; false on failure, with the reason on standard error. */
+/* Loads a picture into pinned memory, or the bytes of a JPEG file. Returns false on failure, with the reason on
+ * standard error. */
 static bool load(const collection_bench *b, const char *name, hs_source *loaded) {
   const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = 1};
   hs_source file = hs_source_file(name);

@@ -66,7 +66,8 @@ static bool verified(const bench_options *b, hs_context *gpu, const hs_image *im
 
 static const char *const profile_names[] = {"lowe", "opencv", "vlfeat", "colmap"};
 
-/* resident: reads an image on the device and leaves the results on the device; else both are in pinned host memory. */
+/* Times frames of one picture. resident: image and results stay on the device; otherwise both are in pinned host
+ * memory. */
 static bool time_frames(const bench_options *b, hs_context *gpu, const hs_image *image, bool resident, bench_figures *f,
                         size_t *features) {
   static double ms[REPEATS_MAX];

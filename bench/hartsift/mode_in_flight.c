@@ -58,7 +58,7 @@ static bool verified(const bench_options *b, hs_context *c, const hs_image *imag
   return ok;
 }
 
-/* Images a second, one image after another. */
+/* Returns images per second, one image after another. */
 static double rate_alone(hs_context *c, const hs_image *image, double seconds, size_t *features) {
   const hs_features *view = NULL;
   int n = -5;
@@ -73,7 +73,7 @@ static double rate_alone(hs_context *c, const hs_image *image, double seconds, s
   return n / (end - start) * 1e3;
 }
 
-/* Images a second with `room` images in flight. */
+/* Returns images per second with `room` images in flight. */
 static double rate_in_flight(hs_context *c, const hs_image *image, double seconds, int32_t room) {
   const hs_features *view = NULL;
   int submitted = 0, n = -2 * room;
@@ -122,7 +122,7 @@ static void print_latency(const char *name, int32_t octave, int32_t room, double
   fflush(stdout);
 }
 
-/* Time from hs_submit to the return of hs_wait_view, with `room` images in flight. */
+/* Measures the time from hs_submit to the return of hs_wait_view, with `room` images in flight. */
 static bool bench_latency(const bench_options *b, const char *name, int32_t octave, int32_t room) {
   static double ms[FRAMES_MAX];
   double submitted[IN_FLIGHT_MAX];
@@ -149,10 +149,11 @@ static bool bench_latency(const bench_options *b, const char *name, int32_t octa
 
 /* ------------------------------------------------------------------ new sizes */
 
-/* SIZES_ROUNDS: rounds over all sizes; a worker has evicted nearly all of them when they come again. */
+/* SIZES_ROUNDS: rounds over all sizes. When a size comes again, a worker has evicted the data of nearly all sizes. */
 enum { SIZES = 300, SIZES_ROUNDS = 5, SIZES_TIMED = 60, SIZES_IN_FLIGHT = 16 };
 
-/* Window number i: nearly the whole picture, with a different size for each of the first 323; window 0 is the whole. */
+/* Returns window number i, nearly the whole picture. The first 323 windows have different sizes; window 0 is the whole
+ * picture. */
 static hs_image size_of(const hs_image *whole, int i) {
   hs_image w = *whole;
   w.stride_bytes = (size_t)whole->width;
@@ -161,7 +162,7 @@ static hs_image size_of(const hs_image *whole, int i) {
   return w;
 }
 
-/* A window of the mean size. */
+/* Returns a window of the mean size. */
 static hs_image mean_size(const hs_image *whole) {
   hs_image w = *whole;
   w.stride_bytes = (size_t)whole->width;
@@ -170,7 +171,7 @@ static hs_image mean_size(const hs_image *whole) {
   return w;
 }
 
-/* Medians of the first, second and third frame of each size, one image after another. */
+/* Measures the medians of the first, second and third frame of each size, one image after another. */
 static bool time_first_frames(hs_context *c, const hs_image *image, double median[3]) {
   static double ms[3][SIZES_TIMED];
   const hs_features *view = NULL;
@@ -179,19 +180,20 @@ static bool time_first_frames(hs_context *c, const hs_image *image, double media
     for (int again = 0; again < 3; again++) {
       const double start = bench_ms();
       if (hs_extract_view(c, &window, NULL, &view) != HS_OK) return false;
-      if (i > 0) ms[again][i - 1] = bench_ms() - start; /* frame 0, the whole picture, allocates */
+      if (i > 0) ms[again][i - 1] = bench_ms() - start; /* frame 0, the whole picture, allocates and is not timed */
     }
   }
   for (int again = 0; again < 3; again++) median[again] = bench_summary(ms[again], SIZES_TIMED).median;
   return true;
 }
 
-/* Images a second in flight: SIZES different sizes, or all of the mean size. */
+/* Returns images per second in flight: images of SIZES different sizes, or all of the mean size. */
 static double rate_of_sizes(hs_context *c, const hs_image *image, bool one_size) {
   enum { IMAGES = SIZES * SIZES_ROUNDS };
   const hs_features *view = NULL;
   double start = 0;
-  for (int next = -2 * SIZES_IN_FLIGHT, waited = next; waited < IMAGES; waited++) { /* frames before 0 allocate */
+  /* frames with negative numbers warm up: they allocate */
+  for (int next = -2 * SIZES_IN_FLIGHT, waited = next; waited < IMAGES; waited++) {
     while (next < IMAGES && next - waited < SIZES_IN_FLIGHT) {
       const hs_image window = one_size ? mean_size(image) : size_of(image, next < 0 ? 0 : next % SIZES);
       if (hs_submit(c, &window, NULL) != HS_OK) return 0;
@@ -225,7 +227,7 @@ static bool bench_sizes(const bench_options *b, const char *name, int32_t octave
   return ok;
 }
 
-/* Resident bytes of the process. */
+/* Returns the resident memory of the process in MiB. */
 static double resident_mib(void) {
   long pages = 0, resident = 0;
   FILE *f = fopen("/proc/self/statm", "r");
@@ -243,7 +245,7 @@ static bool print_memory(hs_context *c, int frame) {
   return true;
 }
 
-/* Windows of one picture: sizes from 64x64 to the whole, in a fixed irregular order. */
+/* Returns a window of the picture. Sizes run from 64x64 to the whole picture in a fixed irregular order. */
 static hs_image window_of(const hs_image *whole, int frame) {
   const uint32_t r = (uint32_t)frame * 2654435761u;
   hs_image w = *whole;
@@ -277,7 +279,8 @@ static bool bench_memory(const bench_options *b, const char *name) {
   return ok;
 }
 
-/* Latency of hs_extract_view and rate with eight images in flight; split 0: chosen by the context's measurement. */
+/* Measures the latency of hs_extract_view, and the rate with eight images in flight. split 0: the context measures and
+ * chooses. */
 static bool time_split(bench_options b, hs_device device, int32_t split, const hs_image *image, int32_t octave,
                        const char *row) {
   static double ms[FRAMES_MAX];
@@ -306,7 +309,7 @@ static bool bench_split(const bench_options *b, const char *name, int32_t octave
   char row[64];
   if (!bench_pin(HS_DEVICE_HYBRID, name, &image)) return false;
   const int32_t side = (image.width < image.height ? image.width : image.height) << (octave < 0 ? 1 : 0);
-  int32_t octaves = 0; /* profile lowe: while the smaller side has at least 11 samples */
+  int32_t octaves = 0; /* profile lowe adds octaves while the smaller side has at least 11 samples */
   while (side >> octaves >= 11) octaves++;
   printf("\n%s, %s, %d octaves\n\n| octaves on the GPU | median ms | p90 ms | images/s, 8 in flight "
          "|\n|---|--:|--:|--:|\n",
@@ -322,7 +325,7 @@ static bool bench_split(const bench_options *b, const char *name, int32_t octave
   return ok;
 }
 
-/* Parses "--name value"; false if it is no option of this mode. */
+/* Parses "--name value". Returns false if it is no option of this mode. */
 static bool parse_option(bench_options *b, const char *name, const char *value) {
   if (strcmp(name, "--device") == 0)
     b->device = bench_device(value);

@@ -69,7 +69,7 @@ static bool launch(const picture *p, int set, cuda_stream stream) {
   return jpeg_decode_launch(&args, stream) == STAGE_OK;
 }
 
-/* The reason for which the decoder refuses the picture; -1: its pixels differ from libjpeg's. */
+/* Returns the reason why the decoder refuses the picture, or -1 if its pixels differ from libjpeg's. */
 static int compare(const picture *p, cuda_stream stream) {
   const size_t count = (size_t)p->shape.width * (size_t)p->shape.height;
   const hs_load_options load = {.struct_size = sizeof load, .ignore_exif = 1};

@@ -26,7 +26,7 @@ typedef struct bench_options {
   bool first_record;
 } bench_options;
 
-/* Two lists on host and device, and the launchers' arguments. */
+/* Two lists of features on host and device, and the launchers' arguments. */
 typedef struct bench_lists {
   uint32_t count;
   match_type type;
@@ -51,13 +51,13 @@ static uint32_t random_bits(void) {
 
 /* ------------------------------------------------------------------ lists */
 
-/* Sparse positive values with a norm near 512, like SIFT's. */
+/* Returns a positive value of a sparse descriptor with a norm near 512, as SIFT has. */
 static uint8_t descriptor_value(void) {
   const uint32_t r = random_bits();
   return (uint8_t)((r & 7u) < 3u ? (r >> 3) % 8u : (r >> 3) % 90u);
 }
 
-/* The second list: half noisy copies of the first in another order, half unrelated. */
+/* Makes both lists. Half of the second list are noisy copies of the first in another order; half are unrelated. */
 static bool make_lists(bench_lists *l, match_type type, uint32_t count) {
   const size_t value = type == MATCH_F32 ? sizeof(float) : 1, n = (size_t)count * MATCH_LENGTH;
   memset(l, 0, sizeof *l);
@@ -226,7 +226,7 @@ static void print_row(bench_options *b, const bench_lists *l, const char *varian
 
 /* ------------------------------------------------------------------ verification */
 
-/* Compares a few features with the stage's own functions. */
+/* Compares a few results with the functions of the matching stage on the CPU. */
 static bool check_probes(const bench_lists *l, const match_nearest *nearest, bool backward) {
   const unsigned char *own = l->host[backward], *other = l->host[!backward];
   for (uint32_t p = 0; p < PROBES; p++) {
@@ -247,7 +247,7 @@ static bool check_probes(const bench_lists *l, const match_nearest *nearest, boo
   return true;
 }
 
-/* Runs a variant and reads back forward and backward results, one after the other. */
+/* Runs a variant. Returns the forward results followed by the backward results. */
 static match_nearest *run_variant(bench_lists *l, cuda_match_variant v) {
   const size_t bytes = l->count * sizeof(match_nearest);
   match_nearest *n = malloc(2 * bytes);
@@ -276,10 +276,10 @@ static bool verified(bench_lists *l) {
 
 /* ------------------------------------------------------------------ */
 
-/* Times the calls, unguided and with guides that half of the keypoint pairs satisfy. */
+/* Times calls without guides, and with guides that half of the keypoint pairs satisfy. */
 static bool bench_calls(bench_options *b, hs_context *c, bench_lists *l) {
   static const char *const names[] = {"hs_cuda_match", "hs_cuda_match, homography", "hs_cuda_match, fundamental"};
-  const double sideways[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0}; /* epipolar lines are rows */
+  const double sideways[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0}; /* fundamental matrix whose epipolar lines are rows */
   for (int guide = 0; guide < 3; guide++) {
     hs_match_options o;
     bench_figures f;

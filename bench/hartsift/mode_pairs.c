@@ -27,7 +27,7 @@ static uint64_t next_number(uint64_t *state) {
 
 static double unit(uint64_t *state) { return (double)(next_number(state) >> 11) * 0x1p-53; }
 
-/* One feature: `own` seeds its descriptor and position, `state` the noise. */
+/* Makes one feature. `own` is the seed of its descriptor and position, `state` of its noise. */
 static void make_feature(uint64_t own, double camera_x, hs_keypoint *k, uint8_t *descriptor, uint64_t *state) {
   const double x = 8.0 * unit(&own) - 3.0, y = 3.0 * unit(&own) - 1.5, z = 4.0 + 3.0 * unit(&own);
   *k = (hs_keypoint){.x = (float)(500.0 * (x - camera_x) / z + 512.0 + 0.5 * unit(state)),
@@ -50,7 +50,8 @@ static void make_image(size_t image, size_t count, hs_features *f) {
   f->descriptor_type = HS_DESCRIPTOR_U8;
   require(f->keypoints && f->descriptors, "no memory for the collection");
   for (size_t i = 0; i < count; i++) {
-    const size_t owner = i % 2 == 0 ? image / GROUP : 1000000 + image; /* seed: the group, or the image alone */
+    /* owner: seed that the group shares, or that only this image has */
+    const size_t owner = i % 2 == 0 ? image / GROUP : 1000000 + image;
     make_feature(owner * 7919u * 65537u + i, 0.05 * (double)(image % GROUP), &f->keypoints[i],
                  (uint8_t *)f->descriptors + i * HS_DESCRIPTOR_LENGTH, &state);
   }

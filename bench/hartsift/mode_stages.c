@@ -14,7 +14,10 @@
 #include "pipeline/base/number_tools.h"
 #include "pipeline/context/context.h"
 
-enum { FRAMES_MAX = 1000, ROWS = STAGE_MATCH + 1 /* the stages before matching, and the whole frame */ };
+enum {
+  FRAMES_MAX = 1000,
+  ROWS = STAGE_MATCH + 1 /* rows of the table: the stages before matching, and the whole frame */
+};
 
 static double times[ROWS][FRAMES_MAX]; /* ms */
 static int frame_now;
@@ -36,7 +39,7 @@ TIMED(orient, STAGE_ORIENT)
 TIMED(select, STAGE_SELECT)
 TIMED(describe, STAGE_DESCRIBE)
 
-/* An octave in one fused pass covers base or halving, levels and detection; it is shown as detection. */
+/* Times an octave. Its one fused pass covers base or halving, levels and detection; the table shows it as detection. */
 static stage_status timed_octave(stage_queue *queue, const octave_args *args) {
   const double begin = clock_s(timed_clock) * 1e3;
   const stage_status status = real.octave(queue, args);
@@ -46,7 +49,7 @@ static stage_status timed_octave(stage_queue *queue, const octave_args *args) {
 
 static void wrap(stage_ops *ops) {
   real = *ops;
-  memset(ops->jobs, 0, sizeof ops->jobs); /* runs stage after stage on several threads too */
+  memset(ops->jobs, 0, sizeof ops->jobs); /* makes several threads also run one stage after another */
   ops->base = timed_base;
   ops->blur = timed_blur;
   ops->halve = timed_halve;
@@ -57,7 +60,7 @@ static void wrap(stage_ops *ops) {
   ops->describe = timed_describe;
 }
 
-/* FNV-1a of the features' keypoints and descriptors. */
+/* Returns the FNV-1a hash of keypoints and descriptors. */
 static uint64_t digest_of(const hs_features *f) {
   uint64_t digest = UINT64_C(14695981039346656037);
   const unsigned char *const parts[] = {(const unsigned char *)f->keypoints, (const unsigned char *)f->descriptors};

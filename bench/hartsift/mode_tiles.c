@@ -20,7 +20,7 @@
 
 enum { SCENE_SIDE = 2048 };
 #define MIB 1048576.0
-/* Context and results of a row. */
+/* How long the frames of a row are repeated. */
 #define SECONDS_ON_CPU    15.0
 #define SECONDS_ON_DEVICE 2.0
 
@@ -28,7 +28,7 @@ typedef struct bench_row {
   int side, first_octave, mib, profile;
 } bench_row;
 
-/* The scene repeated; each copy is mirrored so that adjacent copies meet without an edge. */
+/* Returns the scene, repeated. Each copy is mirrored so that adjacent copies meet without an edge. */
 static uint8_t *picture_of(int side) {
   hs_image scene;
   uint8_t *out = malloc((size_t)side * (size_t)side);
@@ -45,7 +45,7 @@ static uint8_t *picture_of(int side) {
   return out;
 }
 
-/* Processor seconds of all threads of this process. */
+/* Returns the processor seconds of all threads of this process. */
 static double worked(void) {
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
@@ -53,10 +53,11 @@ static double worked(void) {
 }
 
 typedef struct frame_time {
-  double first, passed, worked; /* seconds: the first frame; the best wall and processor times */
+  /* Seconds of the first frame, and the best wall and processor seconds of the later frames. */
+  double first, passed, worked;
 } frame_time;
 
-/* Measures the best times of some frames; keeps the last frame's features. passed stays 0 on failure. */
+/* Measures the best times of some frames and keeps the features of the last. `passed` stays 0 on failure. */
 static frame_time best_time(hs_context *c, const hs_image *image, double seconds, hs_features *f) {
   frame_time best = {0.0, 1e9, 1e9};
   for (double spent = 0.0; spent < seconds;) {
@@ -122,7 +123,7 @@ static bool parse_row(const char *text, bench_row *row) {
   return sscanf(profile, ":%d%n", &row->profile, &end) == 1 && profile[end] == '\0';
 }
 
-/* Reads --device if it comes first; *first: index of the argument after it. */
+/* Reads --device if it is the first argument. *first: index of the argument after it. */
 static bool parse_device(int argc, char **argv, hs_device *where, int *first) {
   *where = HS_DEVICE_CPU;
   *first = 1;

@@ -18,7 +18,7 @@
 
 enum {
   SCALES = 3,
-  LEVELS = SCALES + 2 /* floats in memory */,
+  LEVELS = SCALES + 2 /* LEVELS: float planes of an octave in memory */,
   REPEATS_MAX = 1000,
   STAGES = 4,
   VARIANTS_MAX = 4,
@@ -43,7 +43,7 @@ typedef struct variant_times {
   double ms[STAGES][REPEATS_MAX];
 } variant_times;
 
-/* On one thread processor time, which other programs disturb less. */
+/* With one thread, processor time is measured, because other programs disturb it less. */
 static clockid_t timed_clock = CLOCK_PROCESS_CPUTIME_ID;
 
 static void *take(size_t bytes) {
@@ -92,7 +92,7 @@ static void make_pyramid(pyramid *p, const hs_image *image, int32_t threads) {
   k->level = take(sizeof(int16_t) * KEYPOINTS_MAX);
 }
 
-/* Runs all octaves once and adds each stage's time. */
+/* Runs all octaves once and adds the time of each stage. */
 static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, double ms[STAGES]) {
   *p->keypoints.count = 0;
   for (int32_t o = 0; o < p->geometry.octave_count; o++) {
@@ -137,7 +137,7 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
   ms[3] += clock_s(timed_clock) * 1e3 - blurred;
 }
 
-/* Minimum bytes moved and operations over all octaves, with the stages unfused. */
+/* Computes the minimum of bytes moved and the operations of a stage over all octaves, when stages are not fused. */
 static void stage_cost(const pyramid *p, int stage, double *bytes, double *operations) {
   *bytes = *operations = 0.0;
   for (int32_t o = 0; o < p->geometry.octave_count; o++) {
@@ -186,7 +186,7 @@ static void print_variant(const pyramid *p, variant_times *t, int repeats) {
   printf("%-8s %-8s %9.3f\n", t->name, "sum", sum);
 }
 
-/* The variants of this machine, each warmed up by one run. Returns their number, -1 if two differ. */
+/* Finds the variants of this machine and warms each up by one run. Returns their number, or -1 if two differ. */
 static int find_variants(variant_times times[VARIANTS_MAX], stage_queue *queue, pyramid *p) {
   static const char *const names[VARIANTS_MAX] = {"sse2", "avx2", "avx512", "neon"};
   uint64_t digest = 0;

@@ -30,7 +30,7 @@ const double view[9] = {1.04, 0.06, -12.0, -0.05, 1.03, 9.0, 1e-5, -1e-5, 1.0};
 
 struct contender {
   std::string name;
-  hs_context *context; /* null: OpenCV */
+  hs_context *context; /* null for OpenCV */
   bool floats, mutual, squared;
   std::vector<double> ms, cpu_ms;
 };
@@ -52,7 +52,7 @@ void require(bool condition, const char *what) {
   std::exit(1);
 }
 
-/* The first `count` features of a view, in both types; float values are OpenCV's, integers 0..255. */
+/* Extracts the first `count` features of a view, in both types. Float values are 0..255, as OpenCV's. */
 void make_list(const double *homography, size_t count, hs_features *u8, hs_features *f32) {
   const int32_t side = static_cast<int32_t>(std::sqrt(static_cast<double>(count)) * 24.0) + 64;
   hs_options options;
@@ -123,7 +123,8 @@ void time_once(contender *c, const lists &l) {
   c->cpu_ms.push_back(now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu);
 }
 
-/* Compares with the reference, on as many features of the first list as a short time allows; OpenCV up to ties. */
+/* Compares with the reference, on as many features of the first list as a short time allows. OpenCV may differ where
+ * distances are equal. */
 void verify(const contender &c, const lists &l, hs_context *reference) {
   const hs_features *f = c.floats ? l.f32 : l.u8;
   hs_features part = f[0];
@@ -167,7 +168,8 @@ int main(int argc, char **argv) {
                                 {"OpenCV L2 u8", nullptr, false, false, false, {}, {}}};
   for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon"})
     for (int kind = 0; kind < 4; kind++) {
-      if (kind >= 2 && std::strcmp(variant, "sse2") == 0) continue; /* emulates fused multiply-add: not timed */
+      /* sse2 emulates fused multiply-add, so it is not timed */
+      if (kind >= 2 && std::strcmp(variant, "sse2") == 0) continue;
       const contender c = ours(variant, threads, kind >= 2, kind % 2 == 1);
       if (c.context) all.push_back(c);
     }

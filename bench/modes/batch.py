@@ -45,7 +45,7 @@ COLUMNS = ("pictures", "features", "from memory", "`--decoder cpu`", "the GPU de
 
 
 class Maker:
-    """Pictures of the collections. One collection a process, because a mosaic is large."""
+    """Makes the pictures of a collection. Each collection has its own process, because a mosaic is large."""
 
     def __init__(self, folder, mosaics):
         self.folder = folder
@@ -106,7 +106,7 @@ def make(folder, mosaics, images, kinds):
 
 
 def rate_in_memory(build, folder, name, options):
-    """Images a second, and features per image."""
+    """Returns images per second, and features per image."""
     files = sorted(os.listdir(f"{folder}/{name}"))[: min(COLLECTIONS[name], 48)]
     command = [f"{build}/bench/bench_hartsift", "collection", "--rounds", "2", *options]
     command += [f"{folder}/{name}/{file}" for file in files]
@@ -115,7 +115,7 @@ def rate_in_memory(build, folder, name, options):
 
 
 def batch(build, folder, images, options, some_are_refused=False):
-    """The summary of a run; its outputs are kept."""
+    """Returns the summary of a run, whose outputs are kept."""
     for path in os.listdir(folder):
         if path.startswith("out"):
             shutil.rmtree(f"{folder}/{path}") if os.path.isdir(f"{folder}/{path}") else os.remove(f"{folder}/{path}")
@@ -126,7 +126,7 @@ def batch(build, folder, images, options, some_are_refused=False):
 
 
 def row(build, folder, name, features, runs):
-    """A line of the table. CPU ms and cores: for the run in which the GPU decodes."""
+    """Returns a line of the table. Its columns "CPU ms" and "cores" belong to the run in which the GPU decodes."""
     options = ["--max-features", "2000"] if features == "2000" else []
     memory, found = rate_in_memory(build, folder, name, options)
     ways = {"cpu": ["--decoder", "cpu", "--format", "bin"], "gpu": ["--decoder", "auto", "--format", "bin"], "database": []}
@@ -144,7 +144,7 @@ def row(build, folder, name, features, runs):
 
 
 def compare_manifests(build, folder, images, some_are_refused=False):
-    """Whether the manifests are equal, their number of rows, and the rate of each configuration."""
+    """Returns whether the manifests are equal, their number of rows, and the rate of each configuration."""
     ways = {"decoded by the GPU": ["cuda:0", "--decoder", "gpu"], "by the cores": ["cuda:0", "--decoder", "cpu"],
             "by `--decoder auto`": ["cuda:0"], "without a GPU": ["cpu"]}
     manifests, rates = [], []
@@ -169,7 +169,7 @@ def manifest_of(folder):
 
 
 def several_gpus(build, folder, name, counts, runs):
-    """Lines of the table of several GPUs, and whether their manifests are equal."""
+    """Returns the lines of the table of several GPUs, and whether their manifests are equal."""
     rates = collections.defaultdict(list)
     manifests = {}
     for _ in range(runs):

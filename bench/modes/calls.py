@@ -28,7 +28,7 @@ def rows_of_c(program, image, repeats):
 
 
 def better(first, second):
-    """Each row's better figure of two runs."""
+    """Returns the better figure of two runs for each row."""
     rows = []
     for a, b in zip(first, second):
         rows.append(max(a, b, key=lambda r: r["images_per_s"]) if "images_per_s" in a else min(a, b, key=lambda r: r["ms"]))

@@ -36,7 +36,7 @@ EVENTS = {"as it is": (), "an actor crashes in the middle": (crash_actor,), "a n
 
 
 def run_batch(command, photos, out, threads):
-    """Seconds that the command takes."""
+    """Returns the seconds that the command takes."""
     start = time.perf_counter()
     subprocess.run([command, "batch", photos, "-o", out, "-q", "--device", "cpu", "--threads", str(threads)], check=False)
     return time.perf_counter() - start
@@ -97,7 +97,7 @@ def show_matching(photos, count, work):
 
 
 def rate_of_batch(device, arguments, photos, out):
-    """Images a second, from the command's summary."""
+    """Returns images per second, from the command's summary."""
     run = subprocess.run([arguments.command, "batch", photos, "-o", out, "-q", "--json", "--device", device, "--threads",
                           str(arguments.cores), "--max-features", str(arguments.max_features)],
                          stdout=subprocess.PIPE, check=True)
@@ -105,7 +105,7 @@ def rate_of_batch(device, arguments, photos, out):
 
 
 def rate_of_ray(arguments, photos, out):
-    """Images a second between the first and the last result file, which excludes the start of actors."""
+    """Returns images per second between the first and the last result file, which excludes the start of actors."""
     if arguments.cuda:
         share = arguments.cores / arguments.cuda
         actors = {"num_gpus": 1 / arguments.cuda, "num_cpus": share, "concurrency": arguments.cuda}
@@ -118,7 +118,8 @@ def rate_of_ray(arguments, photos, out):
 
 
 def show_rate(arguments, work):
-    """Rates of both on the same cores, interleaved. One node, because three nodes on one machine would compete."""
+    """Prints the rates of both on the same cores, interleaved. One node is used, because three nodes on one machine would
+    compete."""
     count, width, height = map(int, arguments.rate_of.split(","))
     photos = work / "large"
     for number in range(min(count, RATE_SCENES)):

@@ -51,7 +51,7 @@ def outcome(path):
 
 
 def contenders(arguments):
-    """Name and command of each contender; DATABASE stands for the copy."""
+    """Returns name and command of each contender; DATABASE in a command stands for the copy."""
     found = []
     for device in arguments.devices.split(","):
         for threads in arguments.threads.split(",") if device == "cpu" else ["0"]:
@@ -65,7 +65,7 @@ def contenders(arguments):
 
 
 def run(command, source, folder):
-    """Wall seconds, processor seconds, and the counts in the database afterwards."""
+    """Returns wall seconds, processor seconds, and the counts in the database afterwards."""
     path = os.path.join(folder, "run.db")
     shutil.copy(source, path)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -38,7 +38,7 @@ THEIRS = {"COLMAP": "", f"COLMAP, {POOLED}": POOLED, f"COLMAP, {SHAPED}": SHAPED
 
 
 def ours(command, options, image):
-    """Keypoints (x, y, sigma, orientation) and descriptors from the command."""
+    """Returns keypoints (x, y, sigma, orientation) and descriptors from the command."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "features.npz")
         subprocess.run([command, "extract", image, "-o", path, "--quiet", *shlex.split(options)], check=True)
@@ -47,7 +47,7 @@ def ours(command, options, image):
 
 
 def colmap_extractor(switches):
-    """pycolmap's CPU extractor on one thread, with the named options on."""
+    """Returns pycolmap's CPU extractor on one thread, with the named options on."""
     import pycolmap  # pylint: disable=import-outside-toplevel
     options = pycolmap.FeatureExtractionOptions()
     options.use_gpu, options.num_threads, options.max_image_size = False, 1, 100000
@@ -58,7 +58,7 @@ def colmap_extractor(switches):
 
 
 def theirs(extractor, picture):
-    """The same from COLMAP, whose pixel centres are at (0.5, 0.5)."""
+    """Returns keypoints and descriptors from COLMAP, whose pixel centres are at (0.5, 0.5)."""
     found, descriptors = extractor.extract_from_uint8_array(picture)
     matrix = numpy.array([(k.x, k.y, k.a11, k.a12, k.a21, k.a22) for k in found], float).reshape(-1, 6)
     sigma = numpy.sqrt(numpy.abs(matrix[:, 2] * matrix[:, 5] - matrix[:, 3] * matrix[:, 4]))
@@ -67,13 +67,13 @@ def theirs(extractor, picture):
 
 
 def largest(features, count):
-    """The `count` features of largest sigma; the first ones among equals."""
+    """Returns the `count` features of largest sigma; among equal ones, the first."""
     chosen = numpy.sort(numpy.argsort(-features[0][:, 2], kind="stable")[:count])
     return features[0][chosen], features[1][chosen]
 
 
 def features_of(arguments, extractors, picture, path):
-    """{name: features} of every extractor, and of the rows cut to an equal number."""
+    """Returns {name: features} of every extractor, and of the rows cut to an equal number."""
     found = {name: ours(arguments.command, options, path) for name, options in arguments.ours.items()}
     found.update({name: theirs(extractor, picture) for name, extractor in extractors.items()})
     cut = [name for name in found if arguments.equal and re.search(arguments.equal, name)]
@@ -82,7 +82,7 @@ def features_of(arguments, extractors, picture, path):
 
 
 def score(arguments, evaluate):
-    """Rows of every extractor: {name: [measures of a pair, ...]}; all rows have the pairs in the same order."""
+    """Returns the rows of every extractor: {name: [measures of a pair, ...]}. All rows have the pairs in one order."""
     rows = {}
     extractors = {name: colmap_extractor(switches) for name, switches in arguments.theirs.items()}
     for sequence in evaluate.find_sequences(arguments.sequences):
@@ -127,7 +127,7 @@ def print_differences(rows, base):
 
 
 def hartsift_options(command, options):
-    """Options of the command as options of hartsift.Extractor. The library is in the command's folder."""
+    """Returns options of the command as options of hartsift.Extractor. The library is in the command's folder."""
     os.environ["HARTSIFT_LIBRARY"] = str(pathlib.Path(command).resolve().parent / "libhartsift.so")
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
     found, words = {"device": "cpu", "threads": 1}, shlex.split(options)
@@ -140,7 +140,8 @@ def hartsift_options(command, options):
 
 
 def time_one(image, command, options):
-    """Child process: processor milliseconds of an extraction on one thread. Without a command: COLMAP's."""
+    """Runs in a child process: prints the processor milliseconds of an extraction on one thread; of COLMAP's if no command
+    is given."""
     import cv2  # pylint: disable=import-outside-toplevel
     import time  # pylint: disable=import-outside-toplevel
     picture = cv2.imread(image, 0)

@@ -49,7 +49,7 @@ def features(database):
 
 
 def by_hartsift(given, place, name, room):
-    """Seconds, and the database."""
+    """Returns the seconds of an extraction, and its database."""
     options = ["--profile", "colmap", "--devices", "cpu" if given.device == "cpu" else "cuda:0"]
     options += ["--max-features", "0"] if room == "all" else []
     return batch.batch(given.build, place, name, options)["seconds"], f"{place}/out.db"

@@ -33,7 +33,7 @@ def table(head, rows):
 
 
 def figure(draw, rows):
-    """The SVG text of a plot that draw(axes) fills; higher for more rows."""
+    """Returns the SVG text of a plot that draw(axes) fills. More rows make it higher."""
     canvas, axes = pyplot.subplots(figsize=(9, 1 + 0.35 * rows), layout="constrained")
     draw(axes)
     text = io.StringIO()
@@ -43,7 +43,7 @@ def figure(draw, rows):
 
 
 def plot_speed(records):
-    """A bar for each configuration of a picture, with a whisker from the fastest round to the 90th percentile."""
+    """Draws a bar for each configuration of a picture, with a whisker from the fastest round to the 90th percentile."""
     labels = [f"{r['name']}, {r['program']} {r['profile']}, {r['device']}, {r['threads']} threads" for r in records]
     median = [r["median_ms"] for r in records]
     below = [m - r["min_ms"] for m, r in zip(median, records)]
@@ -60,7 +60,7 @@ def plot_speed(records):
 
 
 def read_tables(text):
-    """The tables of a Markdown text: (heading above it, head, rows)."""
+    """Returns the tables of a Markdown text: (heading above the table, head, rows)."""
     heading, rows = "", []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):

@@ -18,7 +18,7 @@ BLUR, ACROSS = 0.8, 0.3  # blur in samples; across the direction nearly none
 
 
 def smoothed(picture, tilt, direction):
-    """Gaussian blur along `direction` only."""
+    """Blurs with a Gaussian along `direction` only."""
     sigma = BLUR * numpy.sqrt(tilt * tilt - 1)
     radius = int(4 * sigma) + 1
     y, x = numpy.mgrid[-radius : radius + 1, -radius : radius + 1]
@@ -29,7 +29,7 @@ def smoothed(picture, tilt, direction):
 
 
 def tilted(picture, tilt, angle):
-    """The tilted picture, and the homography to it."""
+    """Returns the tilted picture, and the homography to it."""
     direction = numpy.cos(numpy.deg2rad(angle)), numpy.sin(numpy.deg2rad(angle))
     linear = numpy.diag([1 / tilt, 1.0]) @ numpy.array([direction, (-direction[1], direction[0])])
     rows, columns = picture.shape

@@ -59,7 +59,7 @@ def pointer(array):
 
 
 class Library:
-    """The two functions of the shared library that are compared."""
+    """Calls the two functions of the shared library that are compared."""
 
     def __init__(self, path):
         self.binding = ctypes.CDLL(str(path))
@@ -94,7 +94,7 @@ class Library:
 
 
 def extract(command, images, folder):
-    """A feature file and the keypoints (x, y) of each image."""
+    """Returns a feature file and the keypoints (x, y) of each image."""
     features = []
     for image in images:
         out = pathlib.Path(folder) / (image.parent.name + "_" + image.stem + ".npz")
@@ -106,7 +106,7 @@ def extract(command, images, folder):
 
 
 def match(command, first, second):
-    """Points of both images from the matches that the command finds."""
+    """Returns points of both images from the matches that the command finds."""
     text = subprocess.run([command, "match", first[0], second[0], "--device", "cpu", "--quiet"], check=True,
                           capture_output=True, text=True).stdout
     rows = np.array([line.split(",")[:2] for line in text.splitlines()[1:]], dtype=int).reshape(-1, 2)
@@ -114,7 +114,7 @@ def match(command, first, second):
 
 
 def timed(functions, rounds):
-    """Results and median milliseconds of several functions, interleaved."""
+    """Returns results and median milliseconds of several functions, interleaved."""
     results, times = [None] * len(functions), [[] for _ in functions]
     for _ in range(rounds):
         for i, function in enumerate(functions):
@@ -130,7 +130,7 @@ def mapped(h, points):
 
 
 def homography_error(h, truth, size):
-    """Mean distance between both mappings over a grid of points of image a that are visible in image b."""
+    """Returns the mean distance between both mappings over a grid of points of image a that are visible in image b."""
     if h is None:
         return float("nan")
     grid = np.stack(np.meshgrid(np.linspace(0, size[0], 17), np.linspace(0, size[1], 17)), -1).reshape(-1, 2)
@@ -178,7 +178,7 @@ def geometric_mean(values):
 
 
 def read_poses(path):
-    """Camera-to-world rotation and centre of each frame."""
+    """Returns camera-to-world rotation and centre of each frame."""
     poses = []
     for line in path.read_text().splitlines():
         if not line.strip() or line.startswith("#"):
@@ -201,7 +201,7 @@ def rotation_angle(p, q):
 
 
 def epipolar_distance(f, a, b):
-    """Sampson distances in pixels."""
+    """Returns Sampson distances in pixels."""
     x, y = np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]
     line, back = x @ f.T, y @ f
     value = (y * line).sum(1)
@@ -209,7 +209,7 @@ def epipolar_distance(f, a, b):
 
 
 def poselib_pose(a, b, camera):
-    """Rotation and translation by PoseLib; NaN where it is not installed."""
+    """Returns rotation and translation by PoseLib; NaN where it is not installed."""
     try:
         import poselib
     except ImportError:
@@ -281,7 +281,7 @@ OTHERS_TOLERANCE = TOLERANCE / np.sqrt(2.0)
 
 
 def scene_of(path, data):
-    """The scene of a photograph, or None if no other photograph shows it."""
+    """Returns the scene of a photograph, or None if no other photograph shows it."""
     parts = path.relative_to(data).parts
     if parts[0] == "pairs":
         return {"box.png": "box", "box_in_scene.png": "box", "aero1.jpg": "aero", "aero3.jpg": "aero"}.get(parts[1])
@@ -289,7 +289,7 @@ def scene_of(path, data):
 
 
 def matched_pairs(command, data, folder):
-    """[(is related, points of a, points of b)] of all pairs of photographs."""
+    """Returns [(is related, points of a, points of b)] of all pairs of photographs."""
     images = sorted(path for name in ("homography", "slam", "pairs", "stitching")
                     for path in (data / name).glob("**/*.[pj][np]g"))
     names = {f"{number:03d}{path.suffix}": path for number, path in enumerate(images)}
@@ -315,7 +315,7 @@ def matched_pairs(command, data, folder):
 
 
 def contenders(library):
-    """name: function of two arrays of points that returns the number of inliers."""
+    """Returns {name: function}. A function takes two arrays of points and returns the number of inliers."""
     found = {"hartsift": lambda a, b: library.verify(a, b, FUNDAMENTAL, TOLERANCE)[2].inlier_count}
     try:
         import cv2
@@ -349,7 +349,7 @@ def contenders(library):
 
 
 def time_all(functions, pairs, rounds):
-    """The shortest time (ms) and the number of inliers of each function and pair."""
+    """Returns the shortest time (ms) and the number of inliers of each function and pair."""
     times = np.full((len(functions), len(pairs)), np.inf)
     inliers = np.zeros(times.shape, int)
     for _ in range(rounds):
@@ -362,7 +362,7 @@ def time_all(functions, pairs, rounds):
 
 
 def print_rates(library, pairs, rounds):
-    """Pairs a second on 1, 2, 4, ... threads; the library's calls release Python's lock."""
+    """Prints pairs per second on 1, 2, 4, ... threads. The library's calls release Python's lock."""
     cores, repeated = len(os.sched_getaffinity(0)), pairs * max(1, 4000 // len(pairs))
     threads = 1
     while threads <= cores:
@@ -378,7 +378,8 @@ def print_rates(library, pairs, rounds):
 
 
 def compare_rates(library, command, data, rounds):
-    """Time per pair, compared with OpenCV's USAC, PoseLib and pycolmap on the same points in one interleaved run.
+    """Prints the time per pair, compared with OpenCV's USAC, PoseLib and pycolmap on the same points in one interleaved
+    run.
 
     All pairs of photographs are matched (profile colmap, at most 8192 features, mutual, ratio 0.8), so most pairs are
     unrelated. Photographs of one scene are known by their names. Our tolerance is 4 px for both points together, the

@@ -38,7 +38,7 @@ STEPS = ("extract_metadata", "detect_features", "match_features", "create_tracks
 # ------------------------------------------------------------------ hloc
 
 def hloc_rows():
-    """Name, extractor, matcher. Threshold and size of the extractor are COLMAP's."""
+    """Returns name, extractor and matcher of each row. Threshold and size of the extractor are COLMAP's."""
     own = {**extract_features.confs["sift"],
            "model": {"name": "dog", "options": {"first_octave": -1, "peak_threshold": 0.02 / 3, "max_num_features": 8192}}}
     mine = {**hartsift.hloc.EXTRACT, "model": {**hartsift.hloc.EXTRACT["model"], "profile": "colmap"}}
@@ -49,7 +49,7 @@ def hloc_rows():
 
 
 def run_hloc(row, pictures, focal, work):
-    """Camera centres by name, number of points, track length, error, seconds of extraction and of matching."""
+    """Returns camera centres by name, number of points, track length, error, seconds of extraction and of matching."""
     _, extractor, matcher = row
     names = scene_truth.pictures_in(pictures)
     pairs = work / "pairs.txt"
@@ -75,7 +75,7 @@ def run_hloc(row, pictures, focal, work):
 # ------------------------------------------------------------------ OpenSfM
 
 def opensfm_rows():
-    """Name, type of features, matcher."""
+    """Returns name, type of features and matcher of each row."""
     return [("OpenSfM: its SIFT (OpenCV)", "SIFT", "BRUTEFORCE"), ("OpenSfM: hartsift as its SIFT_GPU", "SIFT_GPU", "BRUTEFORCE")]
 
 

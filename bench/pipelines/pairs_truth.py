@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from scene_truth import epipolar_errors, read_scene  # noqa: E402
 
-PAIR_BASE = 2147483647  # COLMAP's: pair_id = PAIR_BASE * smaller image_id + larger
+PAIR_BASE = 2147483647  # COLMAP's rule: pair_id = PAIR_BASE * smaller image_id + larger
 
 
 @dataclasses.dataclass
@@ -44,7 +44,7 @@ class Pair:
 
 
 def judge_pairs(database, scene, limit=4.0):
-    """A Pair of each verified pair whose two images have true poses, and the mean number of features per image."""
+    """Returns a Pair for each verified pair whose two images have true poses, and the mean number of features per image."""
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as c:
         names = {number: name.split("/")[-1] for number, name in c.execute("SELECT image_id, name FROM images")}
         places = {number: np.frombuffer(data, np.float32).reshape(rows, cols)[:, :2].astype(float) for number, rows, cols, data in

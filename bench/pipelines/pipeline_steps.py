@@ -9,14 +9,14 @@ import numpy as np
 import pycolmap
 
 COLMAP_FEATURES = 8192  # maximum per image, COLMAP's default
-PEAK_THRESHOLD = 0.02  # COLMAP's 0.02 / 3 per level, in OpenCV's unit
+PEAK_THRESHOLD = 0.02  # COLMAP's 0.02 / 3 per level, in the unit that OpenCV takes
 
 
 @dataclasses.dataclass
 class Settings:
-    hartsift: pathlib.Path  # the command
+    hartsift: pathlib.Path  # path of the command
     device: str = "cpu"  # or "cuda"
-    threads: int = 0  # 0: all
+    threads: int = 0  # 0: all cores
     affine_dsp: bool = False
     guided: bool = False
     extract_options: tuple = ()  # additional options of hartsift
@@ -58,7 +58,7 @@ def extract_colmap(settings, scene, database):
 
 
 def opencv_features(sift, picture):
-    """Keypoints as COLMAP stores them (x, y, scale, orientation) and RootSIFT descriptors."""
+    """Returns keypoints as COLMAP stores them (x, y, scale, orientation) and RootSIFT descriptors."""
     points, descriptors = sift.detectAndCompute(picture, None)
     # The centre of the first pixel is (0.5, 0.5) in COLMAP and (0, 0) in OpenCV, whose size is a diameter.
     rows = [(point.pt[0] + 0.5, point.pt[1] + 0.5, point.size / 2, np.radians(point.angle)) for point in points]

@@ -12,7 +12,7 @@ VIEWS, SIZE, FOCAL, SUPERSAMPLING = 12, (512, 384), 500.0, 3
 
 
 def walls(data):
-    """Rectangles in space: texture, corner, and its edges along the texture's width and height."""
+    """Returns rectangles in space: texture, corner, and edges along the texture's width and height."""
     def photo(name):
         return cv2.imread(str(data / name), cv2.IMREAD_GRAYSCALE)
     return [
@@ -25,7 +25,7 @@ def walls(data):
 
 
 def rotation_towards(centre, target, roll):
-    """World-to-camera rotation, y down."""
+    """Returns a world-to-camera rotation, with y down."""
     forward = numpy.subtract(target, centre) / numpy.linalg.norm(numpy.subtract(target, centre))
     right = numpy.cross([0, 1, 0], forward)
     right /= numpy.linalg.norm(right)
@@ -59,7 +59,7 @@ def render(rectangles, rotation, centre, noise):
 
 
 def arc():
-    """Rotations (world to camera) and centres on an arc around the middle of the room."""
+    """Returns rotations (world to camera) and centres on an arc around the middle of the room."""
     for i in range(VIEWS):
         t = i / (VIEWS - 1) * 2 - 1
         centre = numpy.array([1.6 * t, -0.3 + 0.35 * numpy.sin(5 * t), -0.6 + 0.8 * t * t])

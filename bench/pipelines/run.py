@@ -32,7 +32,7 @@ except ImportError as error:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURTYARD = {"--scenes": 1, "--views": 24, "--others": 0}
 COLUMNS = {"features_s": 2, "match_s": 2, "map_s": 2, "map_cpu_s": 2, "all_s": 2, "images": 0, "points": 0, "track_length": 2, "reprojection_px": 3,
-           "rotation_deg": 3, "rotation_deg_90": 3, "position_percent": 3}  # and their decimal places
+           "rotation_deg": 3, "rotation_deg_90": 3, "position_percent": 3}  # values in the tables and their decimal places
 HEADING = ("| front end | mapper | features s | match s | map s | map processor s | all s | images | points | track | reprojection px |"
            " rotation median deg | rotation 90 % deg | position % |\n|---|---|" + "--:|" * len(COLUMNS))
 
@@ -40,15 +40,15 @@ HEADING = ("| front end | mapper | features s | match s | map s | map processor 
 # ------------------------------------------------------------------ scenes
 
 def scene_folders(folder):
-    """A scene, or a folder of scenes."""
+    """Returns the folders of a scene, or of all scenes in a folder."""
     if scene_truth.pictures_in(folder) or (folder / "cameras.txt").exists():
         return [folder]
     return [inner for inner in sorted(folder.iterdir()) if scene_truth.pictures_in(inner) or (inner / "cameras.txt").exists()]
 
 
 def default_folders(settings, work):
-    """The scenes of HARTSIFT_SCENES, or the photographs of HARTSIFT_DATA and the room rendered from some; and a
-    generated collection, where its program is built."""
+    """Returns the scenes of HARTSIFT_SCENES, or else the photographs of HARTSIFT_DATA and a room rendered from some of
+    them. Adds a generated collection if its program is built."""
     data = pathlib.Path(os.environ.get("HARTSIFT_DATA", ROOT.parent / "shared" / "data"))
     places = [os.environ["HARTSIFT_SCENES"]] if "HARTSIFT_SCENES" in os.environ else [data / "sfm", data / "slam" / "desk"]
     folders = [folder for place in map(pathlib.Path, places) if place.is_dir() for folder in scene_folders(place)]
@@ -88,7 +88,7 @@ def make_database(settings, scene, front_end, database, seed, focal_known):
 
 
 def pose_row(reconstructions, scene):
-    """Errors of the largest of the reconstructions."""
+    """Returns the errors of the largest reconstruction."""
     if not reconstructions:
         return {"models": 0, "images": 0}
     model = max(reconstructions.values(), key=lambda one: one.num_reg_images())
@@ -113,7 +113,7 @@ def run_mapper(settings, mapper, scene, database, seed, focal_known):
 
 
 def run_front_end(arguments, settings, scene, front_end, work):
-    """A row for each run and mapper."""
+    """Returns a row for each run and mapper."""
     rows, database = [], work / f"{scene.name}.{front_end}.db"
     for seed in range(1, arguments.runs + 1):
         if seed == 1 or not arguments.reuse:
@@ -132,7 +132,7 @@ def run_front_end(arguments, settings, scene, front_end, work):
 # ------------------------------------------------------------------ tables
 
 def median(rows, name):
-    """None unless more than half of the runs have the value: a run without a value counts as the worst."""
+    """Returns None unless more than half of the runs have the value, because a run without a value counts as the worst."""
     values = sorted(row.get(name, float("inf")) for row in rows)
     middle = statistics.median(values)
     return None if middle == float("inf") else middle

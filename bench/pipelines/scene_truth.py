@@ -62,7 +62,7 @@ def pictures_in(folder):
 
 
 def read_collection(folder):
-    """A scene from the output of make_collection."""
+    """Returns a scene from the output of make_collection."""
     scene = Scene(folder.name, folder / "images", pictures_in(folder / "images"), {}, {})
     for name, _, _, focal, cx, cy, *values in rows_of(folder / "cameras.txt"):
         rotation, centre = np.array(values[:9], float).reshape(3, 3), np.array(values[9:], float)
@@ -84,7 +84,7 @@ def read_scene(folder):
 
 
 def rays(camera, points):
-    """Directions of pixels in the camera's frame, third component 1."""
+    """Returns directions of pixels in the camera's frame, with third component 1."""
     distorted = (points - camera.matrix[:2, 2]) / camera.matrix[[0, 1], [0, 1]]
     k1, k2, p1, p2, k3 = camera.distortion
     x, y = distorted.T
@@ -97,8 +97,8 @@ def rays(camera, points):
 
 
 def epipolar_errors(scene, a, b, points_a, points_b):
-    """For each match between the images a and b: the larger of its distances from the true epipolar lines in pixels,
-    and whether the point is in front of both cameras."""
+    """Returns two values for each match between the images a and b: the larger of its distances from the true epipolar
+    lines in pixels, and whether the point is in front of both cameras."""
     rotation = scene.poses[b][:, :3] @ scene.poses[a][:, :3].T
     x, y, z = translation = scene.poses[b][:, 3] - rotation @ scene.poses[a][:, 3]
     essential = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) @ rotation

@@ -4,7 +4,7 @@
  *
  *   bench_ladder_convolve [--device-only] [--json FILE]
  *
- * Every rung gives the CPU's bytes, at the ends of the signal too.
+ * Every rung gives the same bytes as the CPU, at the ends of the signal too.
  */
 #include "bench/prim/ladder.cuh"
 #include "cuda/primitives/primitives_cuda.h"
@@ -14,7 +14,7 @@ enum { TAPS = 5, RADIUS = TAPS / 2, THREADS = 256 };
 
 struct convolve_state {
   convolve_args args;
-  void *d_taps; /* elements of the signal's type */
+  void *d_taps; /* taps on the device, in the signal's type */
   hs_context *cpu;
   hs_array on_host;
   void *host_out;
@@ -29,12 +29,12 @@ static __device__ const float *constant_taps(float) { return constant_f32; }
 static __device__ double tree(const double *c, const double *x) { return prim_tree_f64(c, x, TAPS); }
 static __device__ float tree(const float *c, const float *x) { return prim_tree_f32(c, x, TAPS); }
 
-/* A sample, or zero outside the signal. */
+/* Returns a sample, or zero outside the signal. */
 template <typename E> static __device__ E sample(const E *in, int64_t n, int64_t i) {
   return i < 0 || i >= n ? (E)0 : in[i];
 }
 
-/* Taps and samples are read from global memory. */
+/* This kernel reads taps and samples from global memory. */
 template <typename E> __global__ void convolve_plain_kernel(const E *in, E *out, int64_t n, const E *taps) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= n) return;

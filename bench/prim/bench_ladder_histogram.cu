@@ -55,7 +55,7 @@ static __device__ void flush(const uint32_t *s_bins, int copies, uint32_t *bins)
   }
 }
 
-/* One histogram per block. */
+/* This kernel has one histogram per block. */
 __global__ void histogram_block_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   __shared__ uint32_t s_bins[BINS];
   s_bins[threadIdx.x] = 0;
@@ -66,7 +66,7 @@ __global__ void histogram_block_kernel(const uint4 *in, uint64_t n, uint32_t *bi
   flush(s_bins, 1, bins);
 }
 
-/* One histogram per warp. */
+/* This kernel has one histogram per warp. */
 __global__ void histogram_warp_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   __shared__ uint32_t s_bins[WARPS * BINS];
   for (int i = (int)threadIdx.x; i < WARPS * BINS; i += THREADS) s_bins[i] = 0;
@@ -78,7 +78,8 @@ __global__ void histogram_warp_kernel(const uint4 *in, uint64_t n, uint32_t *bin
   flush(s_bins, WARPS, bins);
 }
 
-/* No atomics in shared memory: lanes with equal keys find each other by a match, and their leader adds the count. */
+/* This kernel needs no atomics in shared memory: lanes with equal keys find each other by a match instruction, and one
+ * of them adds the count. */
 __global__ void histogram_match_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   __shared__ uint32_t s_bins[WARPS * BINS];
   for (int i = (int)threadIdx.x; i < WARPS * BINS; i += THREADS) s_bins[i] = 0;
@@ -86,7 +87,7 @@ __global__ void histogram_match_kernel(const uint4 *in, uint64_t n, uint32_t *bi
   uint32_t *mine = s_bins + threadIdx.x / 32 * BINS;
   const uint64_t step = (uint64_t)gridDim.x * THREADS, first = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
   const uint32_t lane = threadIdx.x % 32;
-  for (uint64_t i = first; i - lane < n; i += step) { /* whole warps */
+  for (uint64_t i = first; i - lane < n; i += step) { /* all lanes of a warp leave the loop together */
     const bool valid = i < n;
     const uint4 v = valid ? in[i] : make_uint4(0, 0, 0, 0);
 #pragma unroll
@@ -99,8 +100,8 @@ __global__ void histogram_match_kernel(const uint4 *in, uint64_t n, uint32_t *bi
   flush(s_bins, WARPS, bins);
 }
 
-/* No atomics in shared memory: each thread has 256 counters of 16 bits in one bank and updates them by load, add,
- * store. */
+/* This kernel needs no atomics in shared memory: each thread has 256 counters of 16 bits in one bank and updates them
+ * by load, add, store. */
 __global__ void __launch_bounds__(PRIVATE_THREADS)
     histogram_private_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   extern __shared__ uint32_t s_pairs[]; /* [128][threads] */
@@ -114,10 +115,12 @@ __global__ void __launch_bounds__(PRIVATE_THREADS)
 #pragma unroll
       FOR_EACH_BYTE(v, byte) mine[(byte >> 1) * (2 * PRIVATE_THREADS) + (byte & 1u)]++;
     }
-    if (++turns < 4000 && first + step < n) continue; /* 64000 bytes at most */
+    /* a thread counts at most 64000 bytes before its 16-bit counters are added up */
+    if (++turns < 4000 && first + step < n) continue;
     turns = 0;
     __syncthreads();
-    for (int b = (int)(threadIdx.x / 32); b < BINS / 2; b += PRIVATE_THREADS / 32) { /* one warp per pair of bins */
+    /* each warp adds up a pair of bins */
+    for (int b = (int)(threadIdx.x / 32); b < BINS / 2; b += PRIVATE_THREADS / 32) {
       uint32_t even = 0, odd = 0;
       for (int t = (int)threadIdx.x % 32; t < PRIVATE_THREADS; t += 32) {
         const uint32_t pair = s_pairs[b * PRIVATE_THREADS + t];
@@ -185,7 +188,7 @@ static bool same_counts(const void *got, const void *expected, size_t bytes) {
 
 /* ------------------------------------------------------------------ the rate of updates */
 
-/* 8 warps; each lane updates its own bank: by atomic addition, or by load, add, store. */
+/* Blocks of 8 warps. Each lane updates its own bank: by atomic addition, or by load, add, store. */
 template <bool ATOMIC> __global__ void update_rate_kernel(uint32_t *sink) {
   __shared__ uint32_t s_bins[64 * 32];
   for (int i = (int)threadIdx.x; i < 64 * 32; i += (int)blockDim.x) s_bins[i] = 0;
@@ -310,7 +313,7 @@ static void run_picture(ladder *l, const char *name, const uint8_t *pattern, uin
   close_picture(&s);
 }
 
-/* Sizes below and above the library's switch of kernel; all pictures fit in L2. */
+/* Times picture sizes below and above the size at which the library changes its kernel. All pictures fit in L2. */
 static int run_sizes(ladder *l, const uint8_t *noise, const uint8_t *flat, uint64_t pattern_bytes) {
   static const int32_t sizes[][2] = {{320, 240}, {640, 480}, {1280, 960}, {1920, 1080}, {2560, 1600}, {3840, 2160}};
   static const char *const kinds[] = {"noise", "natural", "one value"};

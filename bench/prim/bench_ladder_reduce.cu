@@ -3,8 +3,8 @@
  *
  *   bench_ladder_reduce [--device-only] [--json FILE]
  *
- * All rungs but the last add floats in any order and are checked to a thousandth. Sums of the library and the CPU are
- * the same bytes.
+ * All rungs but the last add floats in any order and are checked to a thousandth. The library's sums equal the CPU's
+ * byte for byte.
  */
 #include <cub/device/device_reduce.cuh>
 
@@ -36,7 +36,7 @@ __global__ void sum_single_thread_kernel(const float *in, uint64_t n, float *out
   *out = sum;
 }
 
-/* One block: a partial sum per thread, one atomic addition each. */
+/* One block runs: each thread forms a partial sum and adds it atomically. */
 __global__ void sum_one_block_kernel(const float *in, uint64_t n, float *out) {
   float sum = 0.0f;
   if (threadIdx.x == 0) *out = 0.0f;
@@ -45,7 +45,7 @@ __global__ void sum_one_block_kernel(const float *in, uint64_t n, float *out) {
   atomicAdd(out, sum);
 }
 
-/* Many blocks: one atomic addition per element. */
+/* Many blocks run: one atomic addition per element. */
 __global__ void sum_atomics_kernel(const float *in, uint64_t n, float *out) {
   const uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) atomicAdd(out, in[i]);
@@ -61,7 +61,7 @@ static __device__ float block_tree(float v, float *s) {
   return s[0];
 }
 
-/* A tree in shared memory, one atomic addition per block. */
+/* A block adds up a tree in shared memory, then adds its sum atomically. */
 __global__ void sum_shared_tree_kernel(const float *in, uint64_t n, float *out) {
   __shared__ float s[SUM_THREADS];
   float sum = 0.0f;
@@ -89,7 +89,7 @@ __global__ void sum_shuffle_kernel(const float *in, uint64_t n, float *out) {
   if (threadIdx.x == 0) atomicAdd(out, sum);
 }
 
-/* 16-byte loads, four in flight. n: a multiple of 4. */
+/* A thread has four loads of 16 bytes in flight. n: a multiple of 4. */
 __global__ void sum_vector_kernel(const float4 *in, uint64_t n, float *out) {
   __shared__ float s[SUM_THREADS / WARP_LANES];
   const uint64_t step = (uint64_t)gridDim.x * SUM_THREADS, vectors = n / 4;
@@ -193,7 +193,7 @@ static bool same_u8(const void *got, const void *expected, size_t bytes) {
   return (double)*(const uint8_t *)got == *(const double *)expected;
 }
 
-/* A view of n elements: the library's arguments, CUB's memory, the host copy. */
+/* Returns the state for n elements: the library's arguments, CUB's memory, the host copy. */
 static sum_state state_of(ladder *l, const void *pattern, size_t pattern_bytes, uint64_t n, prim_element type,
                           reduce_kind kind) {
   sum_state s;
@@ -229,7 +229,7 @@ static void free_state(sum_state *s) {
   free((void *)(uintptr_t)s->on_host.data);
 }
 
-/* The CPU's result, which the device must equal, and its time with one thread and with all. */
+/* Computes the result on the CPU, which the device must equal. Times it with one thread and with all threads. */
 static void run_cpu(ladder *l, ladder_case *c, sum_state *s, void (*call)(void *)) {
   char name[64];
   hs_options o;
@@ -264,7 +264,7 @@ static void run_float_sum(ladder *l, const char *name, const void *pattern, size
   free_state(&s);
 }
 
-/* The library and CUB, whose result `same` compares; the CPU. */
+/* Runs the library, CUB and the CPU. `same` compares CUB's result. */
 static void run_pair(ladder *l, const char *name, sum_state *s, const ladder_rung *cub, size_t cub_bytes,
                      bool (*same)(const void *, const void *, size_t)) {
   const bool range = s->args.kind == REDUCE_RANGE;

@@ -4,7 +4,7 @@
  *   bench_ladder_tiles [--device-only] [--json FILE]
  *
  * An 8000 x 1000 picture of bytes, alone (in the L2) and repeated to 1 GiB; tiles of 40 x 40 and other sizes, and rows
- * at odd addresses. Every rung gives the CPU's bytes.
+ * at odd addresses. Every rung gives the same bytes as the CPU.
  */
 #include "bench/prim/ladder.cuh"
 #include "cuda/prim/reductions.cuh"
@@ -66,7 +66,7 @@ __global__ void thread_a_tile_kernel(const __grid_constant__ plain_tiles p) {
   write_tile(p, index, s, n);
 }
 
-/* A tree in shared memory. */
+/* A block adds up one tile with a tree in shared memory. */
 __global__ void block_a_tile_kernel(const __grid_constant__ plain_tiles p) {
   __shared__ tile_sums s_tile[TREE_THREADS];
   tile_sums s = {0, 0, 255, 0};
@@ -138,7 +138,7 @@ struct tiles_shape {
   const char *name;
   prim_element type;
   uint64_t width, height, gap, tile_width, tile_height;
-  bool all; /* includes the ladder's own kernels */
+  bool all; /* whether the ladder's own kernels run too */
 };
 
 static void run_shape(ladder *l, const tiles_shape *shape, const void *pattern, size_t pattern_bytes) {

@@ -3,7 +3,7 @@
  * first two for each tile.
  *
  * Both do the same work on the same memory, interleaved in one process; results are compared before anything is timed.
- * Times are for one thread each, and with each library's default.
+ * Times are given for one thread, and for each library's default number of threads.
  *
  * usage: bench_primitives_cpu [ROUNDS [FUNCTION]]        prints a table in Markdown, of one function or of all
  */
@@ -32,7 +32,7 @@ struct bench_case {
   work what;
   int type; /* OpenCV's type: CV_8U, CV_16U, CV_32F, CV_64F */
   int width, height;
-  const char *content; /* scene, random, constant */
+  const char *content; /* "scene", "random" or "constant" */
 };
 
 const bench_case cases[] = {
@@ -129,7 +129,7 @@ bool run_ours(hs_context *c, bench_state &s) {
   return false;
 }
 
-/* OpenCV has no such function; this is the code that its users write. */
+/* OpenCV has no function for tiles; this is the loop that its users write. */
 void run_their_tiles(bench_state &s) {
   size_t k = 0;
   for (int y = 0; y < s.in.rows; y += TILE)
@@ -193,7 +193,7 @@ bool agree(const bench_state &s) {
   return false;
 }
 
-/* On one thread processor time, which other programs disturb less; else wall time. */
+/* Returns processor time with one thread, because other programs disturb it less, else wall time. */
 double now_us(bool one_thread) {
   timespec t = {};
   clock_gettime(one_thread ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
@@ -205,10 +205,10 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-/* Number of calls per timed interval, large enough for the clock's resolution. */
+/* Returns the number of calls per timed interval, which must be long compared with the clock's resolution. */
 int repeats_for(double us) { return us > 500.0 ? 1 : int(500.0 / (us + 0.1)) + 1; }
 
-/* Median of both times and of the ratio per round. */
+/* Measures the median of both times, and of the ratio in each round. */
 bool time_case(hs_context *c, bool one_thread, bench_state &s, int rounds, double *ours, double *theirs,
                double *ratio) {
   if (!run_ours(c, s)) return false;

@@ -35,7 +35,7 @@ struct ladder {
   int records, failures, processors;
   bool device_only; /* the CPU is not timed */
   cudaStream_t stream;
-  double read_gbs, copy_gbs; /* measured; copy: counts bytes read and written */
+  double read_gbs, copy_gbs; /* measured rates; the copy counts bytes read and bytes written */
 };
 
 /* One contender. launch: enqueues the work; state: its argument. */
@@ -45,7 +45,7 @@ struct ladder_rung {
   bool slow; /* one launch per replay, three replays */
 };
 
-/* Input, output and expected result. matches null: compares bytes. */
+/* Input, output and expected result of a case. matches: compares them; null: compares bytes. */
 struct ladder_case {
   const char *name;
   void *state;
@@ -53,8 +53,8 @@ struct ladder_case {
   size_t result_bytes;
   const void *expected; /* host */
   bool (*matches)(const void *got, const void *expected, size_t bytes);
-  double bytes;    /* minimum memory traffic */
-  double rate_gbs; /* rate of the machine for comparison */
+  double bytes;    /* minimum memory traffic of the case */
+  double rate_gbs; /* measured rate with which the case is compared */
 };
 
 static double ladder_now_us(void) {
@@ -73,7 +73,7 @@ static double ladder_median(double *v, int n) {
   return v[n / 2];
 }
 
-/* Median time of one launch, us. */
+/* Returns the median time of one launch in microseconds. */
 static double ladder_time(ladder *l, const ladder_rung *rung, void *state, int launches) {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
@@ -135,7 +135,8 @@ static void ladder_run(ladder *l, const ladder_case *c, const ladder_rung *rung)
   ladder_record(l, c, rung->name, us, c->matches ? "yes" : "same bytes");
 }
 
-/* Median wall time of a call on the host, us: of 7 calls, or of the calls that begin within half a second. */
+/* Returns the median wall time of a call on the host in microseconds: of 7 calls, or of the calls that begin within
+ * half a second. */
 static double ladder_host_us(void (*call)(void *state), void *state) {
   double us[7];
   int n = 0;
@@ -147,7 +148,7 @@ static double ladder_host_us(void (*call)(void *state), void *state) {
   return ladder_median(us, n);
 }
 
-/* The CPU's row; the other rows are compared with its results. */
+/* Runs and prints the CPU's row. The other rows are compared with its results. */
 static void ladder_run_host(ladder *l, const ladder_case *c, const char *name, void (*call)(void *state), void *state) {
   if (!l->device_only) ladder_record(l, c, name, ladder_host_us(call, state), "reference");
 }
@@ -250,13 +251,13 @@ static int ladder_close(ladder *l) {
   return l->failures ? 1 : 0;
 }
 
-/* Pseudo-random words, the same everywhere. */
+/* Returns the next pseudo-random word, equal on every machine. */
 static uint32_t ladder_random(uint32_t *state) {
   *state = *state * 1664525u + 1013904223u;
   return *state >> 8;
 }
 
-/* Device memory filled with a repeated pattern from host memory. */
+/* Returns device memory filled with a repeated pattern from host memory. */
 static void *ladder_repeat(const void *pattern, size_t pattern_bytes, size_t bytes) {
   unsigned char *p;
   LADDER_CHECK(cudaMalloc((void **)&p, bytes));
