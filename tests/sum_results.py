@@ -25,7 +25,7 @@ MAY_BE_MISSING = re.compile(r"\b(GPU|photographs|root)\b")
 
 
 def outcome(case):
-    """PASSED, FAILED or SKIPPED for one ctest test."""
+    """Returns PASSED, FAILED or SKIPPED for one ctest test."""
     if case.get("status") == "run":
         return PASSED
     skipped = case.find("skipped")
@@ -39,13 +39,13 @@ def counts_of(case):
     output = case.findtext("system-out") or ""
     counts = [sum(int(number) for number in CLOSING_LINES[kind].findall(output)) for kind in (PASSED, FAILED, SKIPPED)]
     if sum(counts) == 0 or (whole == FAILED) != (counts[FAILED] > 0):
-        # Not a cmocka program, or one that failed outside its cases (a crash, a leak found at the end).
+        # The program is not cmocka's, or it failed outside its cases (a crash, a leak found at the end).
         counts[whole] += 1
     return counts
 
 
 def reasons_of(case, skipped):
-    """Reasons of skipped cases of a test; a skip without a message has a default reason."""
+    """Returns the reasons of a test's skipped cases. A skip without a message gets a default reason."""
     found = ["".join(groups) for groups in REASONS.findall(case.findtext("system-out") or "")]
     return found or ["no reason given"] * skipped
 

@@ -1,5 +1,5 @@
 /*
- * Affine shapes of keypoints: every variant's patches and moments against the reference, byte for byte.
+ * Affine shapes of keypoints: every variant's patches and moments equal the reference byte for byte.
  *
  * Covers planes of all sizes, with windows inside, across the edges and outside, and the ranges of a patch that later
  * stages read.
@@ -17,7 +17,7 @@ static float number_of(uint32_t *seed, float low, float high) {
   return low + (high - low) * ((float)(stage_random(seed) >> 8) * 0x1p-24f);
 }
 
-/* Noise samples; the padding of each row and of the plane, which no variant may use, is NaN. */
+/* Makes a plane of noise samples. The padding of rows and plane is NaN, because no variant may use it. */
 static plane_view make_plane(float *data, int32_t width, int32_t height, uint32_t *seed) {
   for (size_t i = 0; i < (size_t)STRIDE * ROWS + SLACK; i++) {
     const bool inside = i % STRIDE < (size_t)width && i / STRIDE < (size_t)height;
@@ -33,7 +33,7 @@ static affine_shape random_shape(uint32_t *seed) {
   return s;
 }
 
-/* Random column ranges, which may be empty. */
+/* Returns random column ranges, some of them empty. */
 static patch_rows random_rows(int32_t side, uint32_t *seed) {
   patch_rows rows = {{0}, {0}};
   for (int32_t j = 0; j < side; j++) {
@@ -43,7 +43,8 @@ static patch_rows random_rows(int32_t side, uint32_t *seed) {
   return rows;
 }
 
-/* Patches of both side lengths, whole and in part; nothing is written outside the requested ranges. */
+/* Compares whole and partial patches of both side lengths, and checks that nothing is written outside the requested
+ * ranges. */
 static void check_patches(const stage_ops *ops, const char *name, const plane_view *level, float x, float y,
                           float sigma, const affine_shape *shape, uint32_t *seed) {
   static const int32_t sides[] = {AFFINE_ORIENT_SIDE, AFFINE_DESCRIBE_SIDE};
@@ -128,7 +129,7 @@ TEST(test_moments_do_not_overflow) {
   assert_true(m.yy > INT32_MAX / 4);
 }
 
-/* The ranges contain a sample that votes and its four neighbours. */
+/* Fails unless the ranges contain sample (x, y), which votes, and its four neighbours. */
 static void assert_taken(const patch_rows *rows, int32_t x, int32_t y) {
   assert_true(x - 1 >= rows->first[y] && x + 1 < rows->end[y]);
   for (int32_t j = y - 1; j <= y + 1; j += 2) assert_true(x >= rows->first[j] && x < rows->end[j]);
@@ -139,7 +140,7 @@ TEST(test_rows_of_orientation) {
   enum { MIDDLE = AFFINE_ORIENT_SIDE / 2 };
   static const author_rule rules[] = {RULE_LOWE, RULE_VLFEAT};
   patch_rows rows;
-  assert_false(orient_rows(RULE_OPENCV, &rows)); /* the whole patch */
+  assert_false(orient_rows(RULE_OPENCV, &rows)); /* profile opencv reads the whole patch */
   assert_int_equal(orient_radius(1.0f / AFFINE_DISTANCE, RULE_LOWE), AFFINE_ORIENT_RADIUS);
   assert_int_equal(describe_radius(1.0f / AFFINE_DISTANCE), AFFINE_DESCRIBE_RADIUS);
   for (int r = 0; r < 2; r++) {

@@ -1,6 +1,6 @@
 /*
- * Whole frames on a CUDA device against the CPU's reference: the same bytes for every profile and size, for hard
- * pictures and over many runs. Skipped without a device.
+ * Whole frames on a CUDA device give the bytes of the CPU's reference, for every profile and size, for hard pictures
+ * and over many runs. Skipped without a device.
  *
  * Options and engine paths: tests/property/test_engines.c and test_engine_ways.c.
  */
@@ -29,7 +29,7 @@ static hs_context *open_context(const hs_options *options, hs_device device) {
   return extraction_context(&o);
 }
 
-/* Both backends on one picture; returns their common number of features. */
+/* Extracts one picture on both backends and compares the features; returns their number. */
 static size_t compare(const hs_options *options, const hs_image *image, const hs_image *mask) {
   scoped_context *cpu = open_context(options, HS_DEVICE_CPU), *gpu = open_context(options, HS_DEVICE_CUDA);
   scoped_features a = {0}, b = {0};

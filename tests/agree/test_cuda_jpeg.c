@@ -1,6 +1,6 @@
 /*
- * JPEG files decoded by a GPU: features equal those from libjpeg's pixels, in flight and alone; damaged files end as
- * they do without a GPU. Skipped without a GPU.
+ * Features of JPEG files that a GPU decodes equal the features of libjpeg's pixels, in flight and alone. Damaged files
+ * give the result that they give without a GPU. Skipped without a GPU.
  */
 #include "tests/support/test.h"
 
@@ -34,7 +34,7 @@ TEST(test_made_files) {
     if (!decoder_check_run(gpu, first, JPEG_GROUP_MAX, reason, sizeof reason)) fail_msg("%s", reason);
 }
 
-/* A larger synthetic file. */
+/* Makes a synthetic file with sides of at most `side_most`. */
 static unsigned char *make(uint32_t number, int32_t side_most, size_t *size) {
   synthetic_jpeg made = decoder_check_picture(number);
   unsigned char *bytes = NULL;

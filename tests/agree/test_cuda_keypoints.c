@@ -1,5 +1,5 @@
 /*
- * The CUDA keypoint stages against the reference, byte for byte: masks of settled candidates, keypoints, features,
+ * The CUDA keypoint stages equal the reference byte for byte: masks of settled candidates, keypoints, features,
  * selection, descriptors and records, for every variant. Octave levels and candidates come from the reference.
  */
 #include "tests/support/test.h"
@@ -15,12 +15,12 @@
 #  include "cuda/keypoints/keypoints_cuda.h"
 #  include "cuda/keypoints/keypoints_cuda.h"
 
-/* Variants and capacities of a case on the device. */
+/* Variants and capacities with which a case runs on the device. */
 typedef struct device_run {
   cuda_refine_variant refine;
   cuda_orient_variant orient;
   cuda_describe_variant describe;
-  uint32_t keypoints, features; /* capacities; 0: ample */
+  uint32_t keypoints, features; /* capacities of the lists; 0: ample */
 } device_run;
 
 /* Device memory of one case. */
@@ -94,7 +94,8 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   }
   v->mask_words = r->mask_words;
   v->candidate_words = take(d, (size_t)r->mask_words * 4, r->candidates);
-  v->settled_words = take(d, (size_t)r->mask_words * 4, r->candidates); /* arbitrary values: the reset clears them */
+  /* the initial values are arbitrary, because the reset clears them */
+  v->settled_words = take(d, (size_t)r->mask_words * 4, r->candidates);
   v->params = r->params;
   v->filter = r->filter;
   v->filtered = r->filter.mask || r->filter.x0 != INT32_MIN;
@@ -131,7 +132,7 @@ static void launch_stages(device_frame *d, const device_run *run) {
   assert_int_equal(cuda_results_launch(v, d->outputs, d->counts, d->stream), STAGE_OK);
 }
 
-/* Runs one frame; captured: records it into a graph and launches the graph. */
+/* Runs one frame. captured: records the frame into a graph and launches the graph. */
 static void launch(device_frame *d, const device_run *run, bool captured) {
   cuda_graph graph = NULL;
   if (captured) assert_int_equal(device_capture_begin(d->stream), STAGE_OK);
@@ -183,7 +184,7 @@ static void check_lists(device_frame *d, const reference_frame *r) {
   check_bytes(d, v->keypoints.y, r->keypoints.y, n * 4, "y");
   check_bytes(d, v->keypoints.sigma, r->keypoints.sigma, n * 4, "sigma");
   check_bytes(d, v->keypoints.response, r->keypoints.response, n * 4, "response");
-  if (n == r->counts[0]) { /* else a full list limited the input of orientation */
+  if (n == r->counts[0]) { /* otherwise a full list of keypoints limited the input of orientation */
     assert_int_equal(counts->oriented, r->counts[1]);
     const size_t m = least(r->counts[1], v->oriented.capacity);
     check_bytes(d, v->oriented.keypoint, r->oriented.keypoint, m * 4, "oriented keypoint");
@@ -195,7 +196,7 @@ static void check_lists(device_frame *d, const reference_frame *r) {
 static void compare(const reference_frame *r, const device_run *run) {
   device_frame d;
   device_frame_make(&d, r, run);
-  for (int32_t repeat = 0; repeat < 2; repeat++) { /* the second frame starts from the first one's memory */
+  for (int32_t repeat = 0; repeat < 2; repeat++) { /* the second frame starts with the memory that the first one left */
     launch(&d, run, repeat == 1);
     check_lists(&d, r);
     const bool whole =
@@ -222,7 +223,7 @@ static void compare_variants(const reference_frame *r) {
   }
 }
 
-/* One picture under one set of options, all variants. */
+/* Compares all variants on one picture with one set of options. */
 static void compare_image(const uint8_t *pixels, int32_t width, int32_t height, const hs_options *options,
                           const place_filter *filter, bool expect_features) {
   const hs_image image = {.data = pixels, .width = width, .height = height};

@@ -1,5 +1,5 @@
 /*
- * Matching on a device against match_ref, byte for byte.
+ * Matching on a device equals match_ref byte for byte.
  *
  * Covers every variant, both directions and one, sizes around the tiles' edges, ties and copies everywhere, extreme
  * descriptors, non-finite floats, guides, and the kept pairs.
@@ -17,11 +17,11 @@
 typedef enum content {
   NOISE,    /* any values */
   FEW,      /* copies of seven descriptors: ties everywhere */
-  CLUSTERS, /* near copies of one of eight, neighbours of a tile among them */
+  CLUSTERS, /* near copies of eight descriptors; some lie next to each other in a tile */
   ZEROS,
   FULL,     /* all 255 */
   EXTREMES, /* values 0 and 255 only */
-  SKEWED,   /* a long list of zeros with a few of 255 */
+  SKEWED,   /* a long list of zeros with a few entries 255 */
   CONTENTS
 } content;
 
@@ -40,7 +40,7 @@ typedef struct test_case {
   match_nearest *forward, *backward;
 } test_case;
 
-/* A case on the device. */
+/* Memory of a case on the device. */
 typedef struct device_case {
   cuda_stream stream;
   void *blocks[16];
@@ -144,7 +144,7 @@ static void free_case(test_case *t) {
 
 /* ------------------------------------------------------------------ device */
 
-/* Allocates device memory with the content, or with garbage. */
+/* Allocates device memory with the given content, or with garbage if it is null. */
 static void *take(device_case *d, size_t bytes, const void *content_bytes) {
   void *block = NULL, *garbage = NULL;
   assert_true(d->block_count < sizeof d->blocks / sizeof d->blocks[0]);
@@ -237,7 +237,7 @@ static void check_pairs(device_case *d, const test_case *t, bool both, const mat
 
 static const match_limits limit_sets[] = {{0.0, 0.0}, {0.64, 0.0}, {1.0, 0.0}, {0.0, 90000.0}, {0.9025, 2.0e6}};
 
-/* One case with one variant, against the expected results. */
+/* Compares one variant with the expected results of one case. */
 static void check_variant(const test_case *t, cuda_match_variant variant, bool both, bool captured, const char *what) {
   device_case d;
   device_make(&d, t, both);
@@ -247,7 +247,8 @@ static void check_variant(const test_case *t, cuda_match_variant variant, bool b
   if (captured) {
     assert_int_equal(device_capture_end(d.stream, &graph), STAGE_OK);
     assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK);
-    assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK); /* no result remains from the first run */
+    /* replay must not rely on results of the first run */
+    assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK);
   }
   check_nearest(&d, d.args.forward, t->forward, t->first.count, what);
   if (both) check_nearest(&d, d.args.backward, t->backward, t->second.count, what);
@@ -256,7 +257,7 @@ static void check_variant(const test_case *t, cuda_match_variant variant, bool b
   device_drop(&d);
 }
 
-/* All variants of a type, in both directions and one. */
+/* Checks all variants of a type, in both directions and in one. */
 static void check_case(test_case *t, const char *name) {
   const int variants = t->type == MATCH_U8 && t->guide.kind == MATCH_UNGUIDED ? 3 : 1;
   char what[128];
@@ -339,7 +340,7 @@ GPU_TEST(test_floats_not_finite) {
     b[3 * MATCH_LENGTH + k] = -INFINITY;
     b[4 * MATCH_LENGTH + k] = 3e38f;
     a[9 * MATCH_LENGTH + k] = 0.0f;
-    b[11 * MATCH_LENGTH + k] = k == 40 ? 1e-22f : 0.0f; /* its square is below the normal range */
+    b[11 * MATCH_LENGTH + k] = k == 40 ? 1e-22f : 0.0f; /* the square is denormal */
   }
   b[17 * MATCH_LENGTH + 100] = NAN;
   check_case(&t, "floats that are not finite");

@@ -1,5 +1,5 @@
 /*
- * The CUDA pyramid and extremum search against the reference, byte for byte, through the launchers.
+ * The launchers of the CUDA pyramid and extremum search give the reference's bytes.
  *
  * Covers level steps of every kernel, bases of every kind of picture, chains, and candidate masks. Skipped without a
  * device.
@@ -22,7 +22,7 @@ static const int32_t sizes[][2] = {{1, 1},   {1, 9},   {9, 1},    {2, 2},    {3,
                                    {31, 33}, {64, 64}, {65, 130}, {130, 97}, {333, 117}, {641, 3}, {3, 300}};
 enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
 
-/* The test's stream. */
+/* Opens the device and makes the test's stream. */
 static int open_device(void **state) {
   cuda_stream stream = NULL;
   *state = NULL;
@@ -44,7 +44,7 @@ static size_t device_stride(int32_t width) {
   return (columns + PLANE_STRIDE_FLOATS - 1) / PLANE_STRIDE_FLOATS * PLANE_STRIDE_FLOATS;
 }
 
-/* A plane on the device; every float, in the padding of rows and plane too, starts as a guard value. */
+/* Makes a plane on the device. Every float starts as a guard value, in the padding too. */
 static plane_view device_plane(cuda_stream stream, int32_t width, int32_t height) {
   plane_view p = {NULL, width, height, device_stride(width)};
   const size_t bytes = (p.stride * (size_t)height + PLANE_SLACK_FLOATS) * sizeof(float);
@@ -79,7 +79,7 @@ static void check_plane(cuda_stream stream, plane_view device, const guarded_pla
 
 static guarded_plane host_plane(int32_t width, int32_t height) { return plane_make(width, height, (size_t)width); }
 
-/* Arbitrary asymmetric taps instead of a Gaussian, so that a swapped or dropped tap changes the result. */
+/* Returns arbitrary asymmetric taps instead of a Gaussian, so that a swapped or dropped tap changes the result. */
 static gaussian_filter filter_of(int32_t radius) {
   gaussian_filter f = {.radius = radius};
   for (int32_t j = 0; j <= radius; j++) f.taps[j] = (1.0f + 0.37f * (float)((j * 5) % 7)) / (float)(4 * radius + 3);
@@ -141,7 +141,8 @@ TEST(test_level_steps) {
       for (int b = BORDER_REFLECT_101; b <= BORDER_REPLICATE; b++)
         check_blur(*state, sizes[i][0], sizes[i][1], radii[r], (border_mode)b, r % 2 ? PATTERN_NOISE : PATTERN_RAMP);
   check_blur(*state, 200, 900, 8, BORDER_REFLECT_101, PATTERN_CONSTANT);
-  check_blur(*state, 1500, 1100, 13, BORDER_REFLECT_101, PATTERN_NOISE); /* marches of several steps */
+  /* large enough that a block marches several steps */
+  check_blur(*state, 1500, 1100, 13, BORDER_REFLECT_101, PATTERN_NOISE);
 }
 
 /* A launch does not report an error that another call left in the runtime. */
@@ -153,7 +154,7 @@ TEST(test_launch_after_an_error) {
   assert_int_equal(device_event_elapsed_ms(never, never, &ms), STAGE_DEVICE);
   check_blur(*state, 65, 130, 5, BORDER_REFLECT_101, PATTERN_RAMP);
   check_blur(*state, 65, 130, 4, BORDER_REFLECT_101, PATTERN_RAMP);
-  (void)device_error_text(); /* clears it */
+  (void)device_error_text(); /* clears the error */
   device_event_destroy(never);
 }
 
@@ -200,7 +201,7 @@ TEST(test_chains) {
       check_chain(*state, sizes[i][0], sizes[i][1], opencv, 3, (border_mode)b);
       check_chain(*state, sizes[i][0], sizes[i][1], upper, 2, (border_mode)b);
     }
-    check_chain(*state, 401, 300, lowe, 3, (border_mode)b); /* large tiles */
+    check_chain(*state, 401, 300, lowe, 3, (border_mode)b); /* large enough for large tiles */
     check_chain(*state, 401, 300, opencv, 3, (border_mode)b);
     check_chain(*state, 301, 250, upper, 2, (border_mode)b);
   }
@@ -208,7 +209,7 @@ TEST(test_chains) {
 
 /* ------------------------------------------------- base */
 
-/* A picture of random samples in a separate block, rows `padding` bytes apart. */
+/* Makes a picture of random samples in a separate block. Rows are `padding` bytes apart. */
 static source_view source_make(int32_t width, int32_t height, source_type type, source_layout layout, size_t padding) {
   static const size_t sample_bytes[] = {1, 2, 4}, channels[] = {1, 2, 3, 3, 4, 4};
   source_view s = {
@@ -220,7 +221,8 @@ static source_view source_make(int32_t width, int32_t height, source_type type, 
   assert_non_null(data);
   for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)stage_random(&seed);
   for (size_t i = 0; type == SOURCE_F32 && i + 4 <= bytes; i += 4) {
-    const float v = i == 0 ? -3.0f : (float)(stage_random(&seed) % 2001) / 1000.0f - 0.5f; /* some outside the range */
+    /* some values are outside the range */
+    const float v = i == 0 ? -3.0f : (float)(stage_random(&seed) % 2001) / 1000.0f - 0.5f;
     memcpy(data + i, &v, sizeof v);
   }
   s.data = data;
@@ -245,7 +247,8 @@ static void clear_plane(cuda_stream stream, plane_view p) {
   assert_int_equal(device_clear(p.data, p.stride * (size_t)p.height * sizeof(float), stream), STAGE_OK);
 }
 
-/* A fused base in bands. Only the rows that the bands so far may read are uploaded; the others are noise. */
+/* Makes a fused base in bands. Before each band only the rows that the bands up to it may read are uploaded; the others
+ * hold noise. */
 static void check_bands(cuda_stream stream, const base_case *c, base_args args, const source_view *source,
                         const guarded_plane *out, int32_t bands) {
   char what[160];
@@ -270,7 +273,7 @@ static void check_bands(cuda_stream stream, const base_case *c, base_args args, 
   free(noise);
 }
 
-/* The picture twice in one launch; its planes and those of the second copy are in one block. */
+/* Makes the base of the picture twice in one launch. The planes of both copies are in one block. */
 static void check_group(cuda_stream stream, const base_case *c, const base_args *one, const guarded_plane *out) {
   char what[160];
   describe_case(c, "group", what, sizeof what);
@@ -297,7 +300,8 @@ static void check_group(cuda_stream stream, const base_case *c, const base_args 
   device_free(memory);
 }
 
-/* On a device: in one launch, twice in a group if the radius has a kernel, and in bands if the base is fused. */
+/* Makes the base on a device: in one launch, twice in a group if the radius has a kernel, and in bands if the base is
+ * fused. */
 static void check_base_on_device(cuda_stream stream, const base_case *c, const base_args *host,
                                  const guarded_plane *out) {
   const source_view *source = &host->source;
@@ -348,7 +352,7 @@ static void check_base(cuda_stream stream, const base_case *c) {
   free((void *)(uintptr_t)source.data);
 }
 
-/* Bytes of row padding that make rows of a u8 gray picture start on words, plus `words` words. */
+/* Returns the bytes of row padding that make rows of a u8 gray picture start at words, plus `words` words. */
 static size_t word_padding(int32_t width, size_t words) { return (size_t)(-width & 3) + 4 * words; }
 
 /* One kernel makes the base of u8 gray pictures, on both grids. Covers every radius, pictures that begin and end at any
@@ -395,7 +399,8 @@ typedef struct extrema_case {
   int32_t width, height, scales, border;
   float above;
   bool ties, stored;
-  uint32_t shades; /* number of sample values: a small number gives ties. 0: zeros of both signs and denormal numbers */
+  /* number of different sample values; a small number gives ties. 0: zeros of both signs and denormal numbers */
+  uint32_t shades;
 } extrema_case;
 
 static float shade_of(uint32_t random, uint32_t shades) {
@@ -457,13 +462,13 @@ TEST(test_candidates) {
   uint64_t found = 0;
   for (size_t i = 0; i < SIZE_COUNT; i++)
     for (int32_t scales = 1; scales <= 5; scales++)
-      for (int k = 0; k < 48; k++) { /* every combination */
+      for (int k = 0; k < 48; k++) { /* all combinations of the two bits and the number of shades */
         const extrema_case c = {sizes[i][0],  sizes[i][1],  scales,       k & 1 ? 5 : 1, k & 2 ? 0.3f : -1e-38f,
                                 (k & 4) != 0, (k & 8) != 0, shades[k % 3]};
         found += check_extrema(*state, &c);
       }
   assert_true(found > 10000);
-  /* long marches; more waiting samples than a warp's list holds */
+  /* blocks march many steps, and more samples wait than a warp's list holds */
   assert_true(check_extrema(*state, &(extrema_case){1000, 2000, 3, 1, 0.1f, false, false, 65536}) > 100000);
 }
 

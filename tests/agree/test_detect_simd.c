@@ -1,5 +1,5 @@
 /*
- * Detection on synthetic levels: every variant this machine can run against the reference, keypoint for keypoint.
+ * Detection on synthetic levels: every variant this machine can run equals the reference, keypoint for keypoint.
  *
  * Later tests of a candidate are as loose as possible, so that nearly every extremum reaches the list.
  */
@@ -17,8 +17,8 @@ typedef struct detect_case {
   size_t padding;
   float threshold;
   bool ties;
-  int32_t steps; /* number of sample values: few give ties */
-  double sigma;  /* of the filter for level S+2 */
+  int32_t steps; /* number of different sample values; a small number gives ties */
+  double sigma;  /* sigma of the filter that makes level S+2 */
 } detect_case;
 
 /* The arrays of a keypoint list in one block. */
@@ -90,7 +90,7 @@ static void check_same(const detect_result *expected, const detect_result *got, 
     fail_msg("%s, %d x %d: keypoints differ from the reference's", what, c->width, c->height);
 }
 
-/* Level S+2 from level S+1, for the reference. */
+/* Makes level S+2 from level S+1, which only the reference needs. */
 static void make_top(const detect_case *c, const octave_view *octave) {
   const gaussian_filter filter = filter_of(c);
   plane_view work = octave_level(octave, c->scales + 1);
@@ -102,7 +102,8 @@ static void make_top(const detect_case *c, const octave_view *octave) {
   free(work.data);
 }
 
-/* Returns the reference's number of extrema, so that a test can require a minimum. */
+/* Compares all variants with the reference. Returns the reference's number of extrema, so that a test can require a
+ * minimum. */
 static uint64_t check_detect(stage_queue *const *queues, const detect_case *c) {
   const size_t stride = (size_t)c->width + c->padding;
   /* The levels share one plane, whose last row ends at the end of the memory. The variants get one level less. */
@@ -182,7 +183,7 @@ TEST(test_thresholds) {
   }
 }
 
-/* Level S+2 by filters of radius 1 to FILTER_RADIUS_MAX, on planes narrower and wider than the filter. A wide filter
+/* Filters of radius 1 to FILTER_RADIUS_MAX make level S+2, on planes narrower and wider than the filter. A wide filter
  * gives fewer candidates. */
 TEST(test_filters) {
   static const double sigmas[] = {0.2, 0.4, 3.1, 27.7, 40.0};

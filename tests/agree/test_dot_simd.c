@@ -1,5 +1,5 @@
 /*
- * Dot products of byte vectors: every variant against 64-bit sums, with awkward lengths and extreme values.
+ * Dot products of byte vectors: every variant equals 64-bit sums, with awkward lengths and extreme values.
  */
 #include "tests/support/test.h"
 
@@ -24,7 +24,7 @@ TEST(every_variant_agrees) {
       for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
         const dot_bytes_function dot = cpu_dot_of(variants[v]);
         int32_t products[DOT_ANSWERS];
-        if (!dot) continue; /* this processor cannot run it */
+        if (!dot) continue; /* this processor cannot run the variant */
         dot(bytes, answering, stride, length, products);
         for (size_t k = 0; k < DOT_ANSWERS; k++)
           if (products[k] != expected[k]) fail_msg("%s differs: length %zu, stride %zu", variants[v], length, stride);

@@ -1,5 +1,5 @@
 /*
- * The GPU's JPEG decoder against libjpeg and the host.
+ * Compares the GPU's JPEG decoder with libjpeg and with the host's copy of the decoder.
  *
  * Thousands of synthetic files of every kind, pixel by pixel and in every orientation. Damaged and extreme files are
  * refused or decoded as by libjpeg, with the same answers as on the host. Skipped without a GPU.
@@ -43,7 +43,8 @@ AFTER_TESTS() {
   free(gpu.pixels);
 }
 
-/* Initial value of `refused`; the pixels, without row padding, go to gpu.pixels. */
+/* Decodes the packed file on the GPU. Returns the initial value of `refused`; the pixels go to gpu.pixels, without row
+ * padding. */
 static uint32_t decode(const jpeg_shape *shape, exif_placement to) {
   const jpeg_decode_args args = {.shape = *shape,
                                  .packed = gpu.packed,
@@ -63,7 +64,7 @@ static uint32_t decode(const jpeg_shape *shape, exif_placement to) {
   return refused;
 }
 
-/* Compares both decoders on a file; true if the pixels are libjpeg's. */
+/* Decodes a file on the GPU, on the host and by libjpeg, and compares. Returns whether the decoder accepts the file. */
 static bool decode_both(uint32_t number, const uint8_t *bytes, size_t size, int orientation) {
   jpeg_shape shape;
   hs_image expected = {0};

@@ -1,6 +1,6 @@
 /*
- * Detection, orientation and descriptors of whole frames: every variant this machine can run against the reference,
- * byte for byte, on the reference's levels and keypoints of generated pictures.
+ * Detection, orientation and descriptors of whole frames: every variant this machine can run equals the reference byte
+ * for byte. Inputs are the reference's levels and keypoints of generated pictures.
  */
 #include "tests/support/test.h"
 
@@ -11,7 +11,7 @@
 #include "tests/support/reference_frame.h"
 #include "tests/support/stage_planes.h"
 
-/* A variant with a number of threads. */
+/* A variant and the number of its threads. */
 typedef struct runner {
   const stage_ops *ops;
   stage_queue *queue;
@@ -20,7 +20,7 @@ typedef struct runner {
 
 typedef void (*runner_check)(const runner *r, const reference_frame *f, const void *more);
 
-/* Calls check for every usable variant and number of threads. */
+/* Calls `check` for every usable variant and number of threads. */
 static void for_all(stage_queue *const *queues, const char *stage, const reference_frame *f, runner_check check,
                     const void *more) {
   for (int v = 0; stage_variant_names[v]; v++) {
@@ -47,7 +47,7 @@ static void check_array(const runner *r, const char *name, const void *expected,
       fail_msg("%s: %s[%zu] of %zu differs from the reference", r->what, name, i, count);
 }
 
-/* Bytes that a stage must not write still have the value set by room(). */
+/* Fails unless the bytes from..to, which a stage must not write, still have the value set by room(). */
 static void check_untouched(const runner *r, const char *name, const void *array, size_t from, size_t to, size_t size) {
   const unsigned char *bytes = array;
   for (size_t i = from * size; i < to * size; i++)
@@ -72,8 +72,8 @@ static void free_keypoints(const keypoint_list *k) {
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
-/* The keypoints of all octaves. Level S+2 is not allocated, so that an address sanitizer sees reads of it. Returns the
- * list's count. */
+/* Detects the keypoints of all octaves; returns their number. Level S+2 is not allocated, so that an address sanitizer
+ * reports reads of it. */
 static uint32_t detect_all(const runner *r, const reference_frame *f, const keypoint_list *k) {
   const int32_t scales = f->params.scales, count = f->geometry.octave_count;
   octave_view octaves[OCTAVES_MAX];
@@ -105,7 +105,7 @@ static uint32_t detect_all(const runner *r, const reference_frame *f, const keyp
   return *k->count;
 }
 
-/* more: the capacity (uint32_t). */
+/* Checks detection. more: points to the list's capacity (uint32_t). */
 static void check_detect(const runner *r, const reference_frame *f, const void *more) {
   const uint32_t capacity = *(const uint32_t *)more, space = f->counts[0] + 8;
   uint32_t count = 0;
@@ -113,7 +113,8 @@ static void check_detect(const runner *r, const reference_frame *f, const void *
   const uint32_t all = detect_all(r, f, &k);
   assert_true(all >= f->counts[0]);
   if (capacity >= f->counts[0]) assert_int_equal(all, f->counts[0]);
-  const uint32_t kept = capacity >= f->counts[0] ? f->counts[0] : 0; /* of a list that is too short, only its count */
+  /* if the list is too short, only the count is defined */
+  const uint32_t kept = capacity >= f->counts[0] ? f->counts[0] : 0;
 #define CHECK_FIELD(FIELD)                                                                                             \
   check_array(r, #FIELD, e->FIELD, k.FIELD, kept, sizeof *k.FIELD);                                                    \
   check_untouched(r, #FIELD, k.FIELD, kept > 0 ? kept : capacity, space, sizeof *k.FIELD)
@@ -129,7 +130,7 @@ static void check_detect(const runner *r, const reference_frame *f, const void *
   free_keypoints(&k);
 }
 
-/* Runs orientation from keypoint `first` on, after `before` features, into a list with a capacity. */
+/* Runs orientation from keypoint `first` on, with `before` features already in a list of limited capacity. */
 static void check_orient_part(const runner *r, const reference_frame *f, uint32_t first, uint32_t before,
                               uint32_t capacity) {
   uint32_t skipped = 0, count = before;
@@ -179,7 +180,7 @@ static void check_describe(const runner *r, const reference_frame *f, const void
   free(out);
 }
 
-/* Makes the reference frame and compares all stages on it; returns the number of features. */
+/* Makes the reference frame and compares all stages with it; returns the number of features. */
 static uint32_t check_frame(stage_queue *const *queues, const hs_image *image, const hs_options *options,
                             const place_filter *filter) {
   reference_frame f;
@@ -248,7 +249,7 @@ TEST(test_noise) {
     o.contrast = 0.0f;
     o.edge = 1000.0f;
     o.border = 1;
-    o.sigma = 0.8f; /* little blur keeps the noise's extrema */
+    o.sigma = 0.8f; /* a small blur keeps the extrema of the noise */
     o.input_blur = 0.2f;
     assert_true(check_frame(*state, &image, &o, NULL) > 500);
   }

@@ -1,6 +1,6 @@
 /*
- * Matching: every variant against the reference, byte for byte, on lists of awkward lengths, with duplicates, ties and
- * extreme values, of bytes and of floats, guided and not, for several numbers of threads.
+ * Matching: every variant equals the reference byte for byte. Lists have awkward lengths, duplicates, ties and extreme
+ * values, of bytes and of floats; with and without a guide, for several numbers of threads.
  */
 #include "tests/support/test.h"
 
@@ -64,7 +64,7 @@ static void *make_values(const match_case *c, uint32_t count, uint32_t *random) 
   return values;
 }
 
-/* No guide, and guides that keep about a third of the pairs or fewer. */
+/* The first entry is no guide; the others keep at most about a third of the pairs. */
 static const match_guide guides[] = {
     {.kind = MATCH_UNGUIDED},
     {.kind = MATCH_HOMOGRAPHY, .matrix = {1.02, 0.03, -4, -0.02, 0.98, 7, 1e-5, 2e-5, 1}, .tolerance_squared = 3600.0},
@@ -167,7 +167,7 @@ TEST(guides_agree) {
       }
 }
 
-/* Several chunks on several threads, with ties everywhere, so that a result that depends on the order of work
+/* Several threads work on several chunks, with ties everywhere, so that a result that depends on the order of work
  * differs. */
 TEST(threads_agree) {
   for (int32_t threads = 2; threads <= 5; threads += 3) {
@@ -311,10 +311,10 @@ TEST(reference_is_right) {
   uint8_t a[2 * MATCH_LENGTH] = {0}, b[4 * MATCH_LENGTH];
   memset(a + MATCH_LENGTH, 255, MATCH_LENGTH);
   memset(b, 0, sizeof b);
-  b[0] = 3;                /* squared distance 9 from a[0] */
-  b[MATCH_LENGTH + 1] = 2; /* 4, and so is the next */
+  b[0] = 3;                /* at squared distance 9 from a[0] */
+  b[MATCH_LENGTH + 1] = 2; /* at squared distance 4, as the next one */
   b[2 * MATCH_LENGTH + 2] = 2;
-  memset(b + 3 * MATCH_LENGTH, 254, MATCH_LENGTH); /* 128 from a[1] */
+  memset(b + 3 * MATCH_LENGTH, 254, MATCH_LENGTH); /* at squared distance 128 from a[1] */
   match_nearest forward[2], backward[4];
   const match_args args = {.first = {a, NULL, 2}, .second = {b, NULL, 4}, .forward = forward, .backward = backward};
   assert_int_equal(cpu_variant_ops("ref")->match(NULL, &args), STAGE_OK);

@@ -1,5 +1,5 @@
 /*
- * An octave in one fused pass: every variant this machine can run against the reference's separate stages, levels bit
+ * An octave in one fused pass: every variant this machine can run equals the reference's separate stages, levels bit
  * for bit and keypoint for keypoint.
  */
 #include "tests/support/test.h"
@@ -12,22 +12,22 @@
 enum { KEYPOINT_BYTES = 28 };
 
 typedef struct octave_case {
-  int32_t width, height; /* of the picture */
+  int32_t width, height; /* size of the picture */
   int32_t first_octave, scales, border;
-  double sigma; /* of the base */
+  double sigma; /* sigma of the base */
   double steps; /* factor for the sigmas of the level steps */
   author_rule rule;
   float threshold;
   bool ties;
   int32_t smooth; /* grain size of the noise in samples */
   int32_t longer; /* height minus width of a grain in samples */
-  bool halved;    /* makes the octave from another one's level, not from the picture */
+  bool halved;    /* whether the octave is made from a level of a finer octave, not from the picture */
   size_t padding; /* floats of padding between the levels' rows */
 } octave_case;
 
-/* One run's levels and lists. */
+/* Levels and list of one run. */
 typedef struct octave_result {
-  guarded_plane levels; /* one below another */
+  guarded_plane levels; /* all levels, one below another */
   unsigned char *block;
   size_t block_bytes;
   uint32_t keypoints;
@@ -38,9 +38,9 @@ typedef struct octave_result {
 typedef struct octave_setting {
   const octave_case *c;
   gaussian_filter base, step[SCALES_MAX + 3];
-  unsigned char *picture; /* RGB, rows of 3 width + 5 bytes */
-  plane_view finer;       /* the level to halve; without data: none */
-  int32_t width, height;  /* of the octave */
+  unsigned char *picture; /* RGB picture, rows of 3 width + 5 bytes */
+  plane_view finer;       /* the level to halve; without data if the octave is made from the picture */
+  int32_t width, height;  /* size of the octave */
 } octave_setting;
 
 static border_mode border_of(const octave_case *c) { return c->width % 2 ? BORDER_REPLICATE : BORDER_REFLECT_101; }
@@ -51,8 +51,8 @@ static plane_view plane_of(int32_t width, int32_t height, size_t floats) {
   return p;
 }
 
-/* Noise grains as a level to halve. It has one column or row more than twice the octave's where the picture's sides are
- * odd. */
+/* Makes a level of noise grains that is halved for the octave. Where the picture's sides are odd, the level has one
+ * column or row more than twice the octave's. */
 static void take_finer(octave_setting *s) {
   const int32_t w = s->c->width, h = s->c->height, grain = s->c->smooth, high = grain + s->c->longer;
   s->finer = plane_of(w, h, (size_t)w * (size_t)h);
@@ -64,7 +64,7 @@ static void take_finer(octave_setting *s) {
     }
 }
 
-/* No guide, and guides that keep about a third of the pairs or fewer. */
+/* Returns the inputs of a case. */
 static octave_setting setting_of(const octave_case *c) {
   octave_setting s = {.c = c};
   const size_t stride = 3 * (size_t)c->width + 5;
@@ -92,7 +92,7 @@ static void free_setting(octave_setting *s) {
   free(s->finer.data);
 }
 
-/* Levels 0..S+2 filled with guard values, and an empty list. */
+/* Returns a result whose levels 0..S+2 hold guard values and whose list is empty. */
 static octave_result result_of(const octave_setting *s) {
   const octave_case *c = s->c;
   octave_result r = {.levels = plane_make(s->width, s->height * (c->scales + 3), (size_t)s->width + c->padding)};
@@ -166,7 +166,7 @@ static base_args base_args_of(const octave_setting *s, const octave_view *octave
                      .out = octave_level(octave, 0)};
 }
 
-/* The reference: separate stages, with level S+2. */
+/* Makes the octave by the reference's separate stages, with level S+2. */
 static octave_result by_reference(const octave_setting *s) {
   const stage_ops *ops = cpu_variant_ops("ref");
   const octave_case *c = s->c;
@@ -195,10 +195,10 @@ static octave_result by_reference(const octave_setting *s) {
   return r;
 }
 
-/* Progress reports while an octave is made. */
+/* Progress reports received while an octave is made. */
 typedef struct told {
   uint64_t samples;
-  int calls, stop_at; /* number of the call that cancels, from 1; 0: none */
+  int calls, stop_at; /* stop_at: number of the call that cancels, from 1; 0: none */
 } told;
 
 static bool tell(void *owner, uint64_t samples) {
@@ -261,7 +261,7 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
     for (int t = 0; ops && ops->octave && t < stage_threads(); t++)
       for (int few = 0; few < 2; few++) {
         if (!extent_pairs((size_t)t, (size_t)few, 2)) continue;
-        const uint32_t kept = few ? all >> 1 & ~UINT32_C(1) : all; /* levels 1..S */
+        const uint32_t kept = few ? all >> 1 & ~UINT32_C(1) : all; /* kept: levels 1..S if `few`, else all */
         char what[160];
         snprintf(what, sizeof what, "%s, %d x %d, S %d, rule %d, %d threads, levels %x", stage_variant_names[v],
                  s.width, s.height, c->scales, (int)c->rule, stage_thread_counts[t], (unsigned)kept);
@@ -291,7 +291,7 @@ TEST(test_sizes) {
     c.steps = 1.0;
     c.rule = (author_rule)(i % 3);
     c.threshold = 0.005f;
-    c.padding = (size_t)(16 - 2 * sizes[i][0] % 16); /* rows begin on cache lines */
+    c.padding = (size_t)(16 - 2 * sizes[i][0] % 16); /* rows begin at cache lines */
     found += check_octave(*state, &c);
   }
   assert_true(found > 1000);
@@ -377,7 +377,7 @@ TEST(test_halved) {
   assert_true(found > 100);
 }
 
-/* More waiting samples than the queue holds; more escaped candidates than the list holds (no capacity in small
+/* More samples wait than the queue holds, and more candidates escape than the list holds (it has no capacity in small
  * pictures). */
 TEST(test_overruns) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.2, .steps = 0.3, .smooth = 1};
@@ -393,7 +393,7 @@ TEST(test_overruns) {
   for (c.width = 16; c.width <= 32; c.width++) assert_true(check_octave(*state, &c) > 0);
 }
 
-/* Cancels at call `stop_at`, with at most `threads_most` threads. */
+/* Cancels at call `stop_at`, with at most `threads_most` threads, and checks the number of calls. */
 static void check_end(stage_queue *const *queues, const octave_case *c, int stop_at, int32_t threads_most) {
   octave_setting s = setting_of(c);
   for (int v = 0; stage_variant_names[v]; v++) {
@@ -413,7 +413,7 @@ static void check_end(stage_queue *const *queues, const octave_case *c, int stop
 TEST(test_ends) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.6, .steps = 0.5, .smooth = 2};
   check_end(*state, &c, 1, 3);
-  check_end(*state, &c, 2, 1); /* two strips */
+  check_end(*state, &c, 2, 1); /* the octave has two strips */
   c.sigma = 0.2;
   c.steps = 0.3;
   c.smooth = 1;

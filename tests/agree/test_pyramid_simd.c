@@ -9,14 +9,14 @@ static const int32_t sizes[][2] = {{1, 1},   {1, 9},   {9, 1},   {2, 2},   {3, 2
                                    {31, 33}, {640, 1}, {1, 300}, {64, 64}, {257, 70}};
 enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
 
-/* Arbitrary asymmetric taps instead of a Gaussian, so that a swapped or dropped tap changes the result. */
+/* Returns arbitrary asymmetric taps instead of a Gaussian, so that a swapped or dropped tap changes the result. */
 static gaussian_filter filter_of(int32_t radius) {
   gaussian_filter f = {.radius = radius};
   for (int32_t j = 0; j <= radius; j++) f.taps[j] = (1.0f + 0.37f * (float)((j * 5) % 7)) / (float)(4 * radius + 3);
   return f;
 }
 
-/* Scratch of exactly the size that a variant requests. */
+/* Returns scratch of exactly the size that a variant requests. */
 static guarded_plane work_for(const stage_ops *ops, int32_t width, int32_t height, int32_t radius, int32_t threads) {
   const size_t floats = ops->pyramid_work_floats ? ops->pyramid_work_floats(width, height, radius, threads)
                                                  : (size_t)width * (size_t)height;
@@ -39,7 +39,7 @@ typedef struct blur_case {
   int32_t width, height, radius;
   border_mode border;
   plane_pattern pattern;
-  size_t padding; /* floats between rows */
+  size_t padding; /* floats of padding between rows */
 } blur_case;
 
 static void blur_with(const stage_ops *ops, stage_queue *queue, int32_t threads, const blur_case *c, guarded_plane *in,
@@ -103,7 +103,7 @@ TEST(test_blur_patterns) {
 TEST(test_blur_strips) {
   static const blur_case cases[] = {{2500, 37, 13, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {1025, 21, 5, BORDER_REPLICATE, PATTERN_NOISE, 7},
-                                    /* fewest columns and largest radius for lines copied at their ends */
+                                    /* fewest columns and largest radius for which lines are copied at their ends */
                                     {1024, 12, 64, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {1151, 9, 64, BORDER_REPLICATE, PATTERN_NOISE, 3},
                                     {1279, 8, 65, BORDER_REFLECT_101, PATTERN_NOISE, 0},
@@ -151,7 +151,7 @@ typedef struct base_case {
   border_mode border;
 } base_case;
 
-/* The picture's bytes: arbitrary values; floats also NaN, infinities and values outside the range. */
+/* Returns the picture's bytes, which are arbitrary. Floats include NaN, infinities and values outside the range. */
 static unsigned char *source_bytes(const base_case *c, size_t *stride_bytes) {
   static const size_t channels[] = {1, 2, 3, 3, 4, 4};
   static const float odd_values[] = {-1.0f, 0.0f, 1.0f, 255.0f, 300.0f, 1e30f, -1e30f, 17.25f};

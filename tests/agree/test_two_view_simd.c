@@ -1,5 +1,5 @@
 /*
- * Two-view geometry: every SIMD variant this machine can run against the scalar one, byte for byte, with any number of
+ * Two-view geometry: every SIMD variant this machine can run equals the scalar one byte for byte, with any number of
  * matches and awkward coordinates.
  */
 
@@ -21,8 +21,8 @@ typedef struct two_view_case {
 
 static double uniform(random_state *random) { return (double)random_next(random) * 0x1p-63 - 1.0; }
 
-/* Matches with little motion, as under a nearly trivial model; every fifth has an arbitrary position, some
- * non-finite. */
+/* Makes matches with little motion, as under a nearly trivial model. Every fifth match has an arbitrary position; some
+ * positions are not finite. */
 static void make_case(uint64_t seed, size_t count, bool is_awkward, two_view_case *c) {
   static const double awkward[8] = {0.0, -0.0, 1.0e-300, 4.9e-324, 1.0e150, -1.0e6, 1.0, -1.0};
   random_state random = {seed};
@@ -35,13 +35,13 @@ static void make_case(uint64_t seed, size_t count, bool is_awkward, two_view_cas
     if (is_awkward) c->columns[random_below(&random, 4)][i] = awkward[random_below(&random, 8)];
   }
   for (int i = 0; i < 9; i++) c->matrix[i] = (i % 4 == 0 ? 1.0 : 0.0) + 0.01 * uniform(&random);
-  if (seed % 3 == 0) /* b - a along x: they agree with this epipolar geometry */
+  if (seed % 3 == 0) /* epipolar geometry of a camera that moves along x, with which many matches agree */
     memcpy(c->matrix, (const double[9]){0.0, 0.0, 0.01, 0.0, 0.0, -1.0, 0.02, 1.0, 0.0}, sizeof c->matrix);
   c->matches =
       (two_view_matches){count, c->columns[0] + late, c->columns[1] + late, c->columns[2] + late, c->columns[3] + late};
 }
 
-/* Any NaN equals any NaN. */
+/* Fails unless the values are equal. NaN equals NaN. */
 static void expect_same(const char *what, const char *name, const double *got, const double *expected, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (memcmp(got + i, expected + i, sizeof *got) != 0 && !(isnan(got[i]) && isnan(expected[i])))
@@ -79,7 +79,7 @@ static void check_seven(const two_view_ops *ops, const two_view_case *c, uint64_
   random_state random = {seed};
   for (int l = 0; l < (int)TWO_VIEW_LANES; l++)
     random_sample(&random, (uint32_t)c->matches.count, TWO_VIEW_SEVEN, samples + l * (int)TWO_VIEW_SEVEN);
-  if (seed % 4 == 0) samples[8] = samples[9]; /* the same match twice, also in lane 1 */
+  if (seed % 4 == 0) samples[8] = samples[9]; /* the sample of lane 1 contains one match twice */
   two_view_seven got, expected;
   ops->seven(&c->matches, samples, &got);
   two_view_ops_ref.seven(&c->matches, samples, &expected);

@@ -1,5 +1,5 @@
 /*
- * Orientation and descriptor windows at all positions: every variant against the reference, byte for byte.
+ * Orientation and descriptor windows at all positions: every variant equals the reference byte for byte.
  *
  * Keypoints are at random positions of levels down to one sample, on and beyond every border, with scales up to the
  * largest window.
@@ -12,7 +12,7 @@
 
 enum { SCALES = 2, LEVELS = SCALES + 3, KEYPOINTS = 48, SLACK = 64 };
 
-/* Levels of noise and keypoints on them, one orientation per keypoint. */
+/* Levels of noise, and keypoints on them with one orientation each. */
 typedef struct window_case {
   octave_view octave;
   sift_params params;
@@ -30,7 +30,8 @@ static void *room(size_t count, size_t size) {
   return p;
 }
 
-/* values: number of sample values, 0 for any (1: constant; 2: black and white, the largest gradients). */
+/* Fills the levels. values: number of different sample values; 0: any; 1: constant; 2: black and white, the largest
+ * gradients. */
 static void make_levels(window_case *c, int32_t width, int32_t height, int32_t values, uint32_t *random) {
   const size_t stride = (size_t)width + 3;
   c->octave = (octave_view){
@@ -43,9 +44,9 @@ static void make_levels(window_case *c, int32_t width, int32_t height, int32_t v
   }
 }
 
-/* sigma: the maximum, in samples of the octave. */
+/* Makes random keypoints. sigma: their maximum, in samples of the octave. */
 static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
-  /* The last eight are near the limit at which a side counts as parallel to the rows. */
+  /* The last eight angles are near the limit at which a side counts as parallel to the rows. */
   static const float turns[] = {0.0f,    0.125f,  0.25f,   0.5f,    0.75f,   0.9999999f, 0.2499f, 0.0005f,
                                 0.0015f, 0.0017f, 0.2484f, 0.2517f, 0.5016f, 0.7484f,    0.9983f, 1.0e-6f};
   keypoint_list *k = &c->keypoints;
@@ -90,7 +91,7 @@ typedef struct window_output {
   uint32_t count;
   uint32_t keypoint[KEYPOINTS * ORIENT_PEAKS_MAX];
   float orientation[KEYPOINTS * ORIENT_PEAKS_MAX];
-  float descriptors[KEYPOINTS * DESCRIBE_LENGTH]; /* or bytes */
+  float descriptors[KEYPOINTS * DESCRIBE_LENGTH]; /* float descriptors; the memory is used for byte descriptors too */
 } window_output;
 
 static window_output *run(const stage_ops *ops, stage_queue *queue, const window_case *c, bool orient) {
@@ -107,7 +108,8 @@ static window_output *run(const stage_ops *ops, stage_queue *queue, const window
   return out;
 }
 
-/* Returns the sum of descriptor bytes or the number of peaks, so that tests can require a minimum. */
+/* Compares all variants. Returns the sum of descriptor bytes or the number of peaks, so that tests can require a
+ * minimum. */
 static uint32_t compare(const window_case *c, bool orient) {
   SCOPED_MEMORY window_output *expected = run(cpu_variant_ops("ref"), NULL, c, orient);
   uint32_t found = expected->count;
@@ -125,7 +127,7 @@ static uint32_t compare(const window_case *c, bool orient) {
   return found;
 }
 
-/* All rules and forms on one set of levels, with the maximum sigma of orientation and of descriptor windows. */
+/* Checks all rules and forms on one set of levels, with the maximum sigma of orientation and of descriptor windows. */
 static uint32_t check_windows(int32_t width, int32_t height, int32_t values, float orient_sigma, float describe_sigma) {
   window_case c;
   uint32_t random = 99u + (uint32_t)(width * 31 + height), found = 0;
@@ -136,7 +138,7 @@ static uint32_t check_windows(int32_t width, int32_t height, int32_t values, flo
     make_keypoints(&c, pass == 0 ? orient_sigma : describe_sigma, &random);
     for (int i = 0; i < 6; i++) {
       if (!extent_pairs((size_t)width + (size_t)pass, (size_t)i / 2, 3))
-        continue; /* two of six: with and without a shift */
+        continue; /* runs one of three pairs of cases; a pair is one case without and one with a shift */
       c.params = (sift_params){.scales = SCALES,
                                .grid_shift = i % 2 ? 0.25f : 0.0f,
                                .orientation_rule = (author_rule)(i % 3),

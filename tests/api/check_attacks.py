@@ -11,7 +11,7 @@ TESTS = re.compile(r"`((?:\w+/)+test_\w+\.\w+)`((?::\s+(?:`\w+`\s*)+)?)")
 
 
 def faults_of(item):
-    """Faults of the tests that an item names."""
+    """Returns the faults of the tests that an item names."""
     named = 0
     for file, functions in TESTS.findall(item):
         path = next((path for path in (ROOT / "tests" / file, ROOT / file) if path.is_file()), None)

@@ -21,14 +21,15 @@ DROPPED = re.compile(r"^ \.text\.(?:unlikely\.|hot\.|startup\.)?(\w+?)(?:\.\w+)*
 
 
 def source_of(objects_path, root):
-    """pipeline/CMakeFiles/part.dir/frame/extract.c.o -> pipeline/frame/extract.c; None for objects from elsewhere."""
+    """Returns the source of an object: pipeline/CMakeFiles/part.dir/frame/extract.c.o -> pipeline/frame/extract.c; None for objects from elsewhere."""
     match = re.search(r"(\w+)/CMakeFiles/[^/]+\.dir/(.+)\.o(?:bj)?$", objects_path)
     source = str(pathlib.PurePosixPath(match.group(1), match.group(2))) if match else None
     return source if source and (root / source).is_file() else None
 
 
 def read_symbols(nm, objects, root):
-    """For each source the names it defines for others and the names it needs. Variants of a source count as one."""
+    """Returns, for each source, the names that it defines for others and the names that it needs. Variants of a source
+    count as one."""
     defined, needed = collections.defaultdict(set), collections.defaultdict(set)
     sources = {path: source_of(path, root) for path in objects}
     strangers = [path for path, source in sources.items() if source is None]
@@ -44,7 +45,7 @@ def read_symbols(nm, objects, root):
 
 
 def make_graph(defined, needed):
-    """graph[user][used]: the names by which one source uses another."""
+    """Returns graph[user][used]: the names by which one source uses another."""
     owner = {name: source for source, names in defined.items() for name in names}
     graph = {source: collections.defaultdict(set) for source in set(defined) | set(needed)}
     for source, names in needed.items():
@@ -70,7 +71,7 @@ def check_rooms(graph, exports):
 
 
 def circles(graph):
-    """The sets of sources that call each other in a circle (Tarjan's strongly connected components)."""
+    """Returns the sets of sources that call each other in a circle (Tarjan's strongly connected components)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(node):
@@ -94,7 +95,7 @@ def circles(graph):
 
 
 def check_reached(graph, defined, exports):
-    """Sources of the library that no exported function leads to."""
+    """Returns the sources of the library that no exported function leads to."""
     reached = {source for source, names in defined.items() if names & exports}
     waiting = list(reached)
     while waiting:
@@ -106,8 +107,8 @@ def check_reached(graph, defined, exports):
 
 
 def check_dropped(map_path, root):
-    """Functions that the linker dropped and that no source uses. The command, tests and benches may use some; others
-    are used only in their own file, where the compiler inlined them."""
+    """Returns the functions that the linker dropped and that no source uses. The command, tests and benches may use some.
+    Others are used only in their own file, where the compiler inlined them."""
     text = map_path.read_text(errors="replace")
     begin = text.find("Discarded input sections")
     names = set(DROPPED.findall(text[begin:text.find("Memory Configuration", begin)])) if begin >= 0 else set()

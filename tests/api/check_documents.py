@@ -26,7 +26,7 @@ def presets(root):
 
 
 def missing_scripts(root, name, command, known):
-    """Scripts and presets of a command line that do not exist."""
+    """Returns the scripts and presets of a command line that do not exist."""
     faults = [f"{name}: runs {script}, which does not exist" for script in SCRIPT.findall(command) if not (root / script).is_file()]
     return faults + [f"{name}: no preset {preset}" for preset in PRESET.findall(command) if preset not in known]
 
@@ -64,7 +64,7 @@ def version(root):
 
 
 def check_index(root):
-    """Every exported function is in the index, except the sized initialisers, which macros represent."""
+    """Checks that every exported function is in the index, except the sized initialisers, which macros represent."""
     exported = [line.split()[0] for line in (root / "pipeline/include/exports.txt").read_text(encoding="utf-8").splitlines()
                 if line and not line.startswith("#")]
     named = set(re.findall(r"\bhs_\w+", (root / "docs/guide/c_index.md").read_text(encoding="utf-8")))
@@ -72,7 +72,7 @@ def check_index(root):
 
 
 def count_words(root):
-    """Number of words, as wc -w counts."""
+    """Returns the number of words, counted as by wc -w."""
     command = ["git", "-C", str(root), "ls-files", "-z", "*.md", "*.rst"]
     try:
         names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")

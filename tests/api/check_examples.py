@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 520, 330
 
 
 def make_canvas():
-    """Rows of gray values: discs of many sizes, each covering the earlier ones."""
+    """Returns rows of gray values: discs of many sizes, each covering the earlier ones."""
     values = random.Random(7)
     canvas = [bytearray([128]) * WIDTH for _ in range(HEIGHT)]
     for i in range(900):
@@ -38,7 +38,7 @@ def write_window(path, canvas, x, y, width, height):
 
 
 def write_zoomed(path, canvas, x, y, width, height, zoom):
-    """A magnified window: `zoom` pixels for one of the canvas, bilinear."""
+    """Writes a magnified window with `zoom` pixels for one of the canvas, interpolated bilinearly."""
     rows = bytearray()
     for j in range(height):
         top, v = divmod(y + j / zoom, 1)
@@ -73,7 +73,7 @@ def run_script(script, arguments):
 
 
 class Programs:
-    """Examples by name: compiled programs, or scripts."""
+    """The examples by name: compiled programs, or scripts."""
 
     def __init__(self, folder, scripts=None):
         self.folder, self.scripts = pathlib.Path(folder), scripts and pathlib.Path(scripts)
@@ -92,7 +92,7 @@ class Programs:
         return done.stdout
 
     def compare(self, printed, expected):
-        """A panorama's gray values may differ by the rounding of its sums; all other output is byte-identical."""
+        """Compares outputs byte for byte. Gray values of a panorama may differ by the rounding of sums."""
         if printed.startswith(b"P6"):
             assert printed.split(b"\n")[0] == expected.split(b"\n")[0] and len(printed) == len(expected)
             assert all(-1 <= a - b <= 1 for a, b in zip(printed, expected)), "the panoramas differ"
@@ -113,7 +113,7 @@ def check_cut(programs):
     header = b"P5\n320 320\n255\n"
     assert sheet.startswith(header) and len(sheet) == len(header) + 320 * 320
     pixels = sheet[len(header):]
-    for row in range(10):  # each patch has structure
+    for row in range(10):  # gives each patch structure
         for column in range(10):
             values = [pixels[(32 * row + y) * 320 + 32 * column + x] for y in range(8, 24) for x in range(8, 24)]
             assert max(values) - min(values) > 8, f"patch {column}, {row} is flat"
@@ -129,8 +129,8 @@ def check_match(programs, one, two, dx, dy):
 
 
 def check_stitch(programs, canvas, photos, corners, sizes):
-    """photos: windows of the canvas at `corners`, with `sizes` in canvas pixels. The panorama must be the rectangle
-    around them, and all of it must continue the canvas."""
+    """Checks the panorama of `photos`, which are windows of the canvas at `corners` with `sizes` in canvas pixels. The
+    panorama must be the rectangle around the windows, and its content must be the canvas everywhere."""
     picture = programs.run("stitch_photos", *photos)
     header, pixels = picture.split(b"\n", 1)
     width, height = map(int, header.split()[1:3])
@@ -138,7 +138,7 @@ def check_stitch(programs, canvas, photos, corners, sizes):
     right, bottom = (max(corner[axis] + size[axis] for corner, size in zip(corners, sizes)) for axis in (0, 1))
     assert abs(width - (right - left)) <= 4 and abs(height - (bottom - top)) <= 4, f"{width}x{height}"
     assert len(pixels) == 3 * width * height
-    for (x0, y0), size in zip(corners, sizes):  # every photograph is in it
+    for (x0, y0), size in zip(corners, sizes):  # every photograph is in the panorama
         close = total = 0
         for y in range(y0 + 20, min(y0 + size[1], top + height) - 20, 3):
             for x in range(x0 + 20, min(x0 + size[0], left + width) - 20, 3):

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-# Kind -> its pattern in `readelf -hldW --dyn-syms`; only a program has pie.
+# Kind -> pattern of the kind in the output of `readelf -hldW --dyn-syms`. Only a program has pie.
 SHOWN_BY = {
     "fortify": r"UND __(?!stack)\w+_chk(?:@|\s|$)",
     "stack-protector-strong": r"UND __stack_chk_fail(?:@|\s|$)",
@@ -31,7 +31,8 @@ def output_of(*command):
 
 
 def is_shown(kind, elf, code):
-    """None if the build cannot show it: C libraries without checked copies, instructions of other processors."""
+    """Returns whether the files show a kind of hardening. Returns None if the build cannot show it: C libraries without
+    checked copies, instructions of other processors."""
     if (kind == "fortify" and "GLIBC" not in elf) or (kind in INSTRUCTIONS and "X86-64" not in elf):
         return None
     if kind in INSTRUCTIONS:

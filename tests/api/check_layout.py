@@ -35,13 +35,13 @@ DOCUMENT_NAME = re.compile(r"`((?:\w+/)+(?![A-Z]_?[a-z]*\.)\w+\.(?:c|h|hpp|cu|cu
 KNOWS_ENGINES = ("pipeline/lifetime/engines.c",)
 NAMES_DEVICE = re.compile(r"(?<![\w/\"])cuda_\w+|->cuda\b|#\s*if\s+HARTSIFT_HAVE_CUDA|pipeline/device/")
 README_WORDS = 1200
-# Assembled from halves, so that this file does not match itself.
+# The words are assembled from halves so that this file does not match itself.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]) + r")\b")
 
 
 def tree_files(root):
-    """Every file of the tree: tracked and untracked files of git if there is a repository, else all except build
-    output."""
+    """Returns every file of the tree: tracked and untracked files of git if there is a repository, else all files except
+    build output."""
     try:
         command = ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -59,7 +59,7 @@ def check_top_level(files):
 
 
 def check_rooms(files):
-    """Sources of the library and the command are in rooms; a file at the top of pipeline/ would be in none."""
+    """Checks that sources of the library and the command are in rooms. A file at the top of pipeline/ would be in none."""
     return [f"{file}: stands in no room of tests/api/rooms.py" for file in files
             if file.startswith(("stages/", "cpu/", "cuda/", "pipeline/")) and file.endswith((".c", ".h", ".cu", ".cuh"))
             and not file.startswith(ROOMLESS) and rooms.room_of(file) is None]
@@ -76,7 +76,7 @@ def check_names(files):
 
 
 def included_file(root, file, bracket, name):
-    """The project's file for an include line of `file`, or None for headers from elsewhere."""
+    """Returns the project's file for an include line of `file`, or None for headers from elsewhere."""
     candidates = [root / name]
     if bracket == '"':
         candidates.insert(0, (root / file).parent / name)
@@ -112,7 +112,8 @@ def check_includes(root, file, text, graph):
 
 
 def check_engine(file, text):
-    """No file above the engines asks for the kind of device: pipeline/context/engine.h is their only interface."""
+    """Checks that no file above the engines asks for the kind of device: pipeline/context/engine.h is their only
+    interface."""
     if not file.startswith("pipeline/") or file.startswith(("pipeline/device/", "pipeline/include/")) or file in KNOWS_ENGINES:
         return []
     return [f"{file}:{text.count(chr(10), 0, match.start()) + 1}: names a device, which only engines do: {match.group()}"
@@ -120,7 +121,7 @@ def check_engine(file, text):
 
 
 def check_circles(graph):
-    """Each circle of includes once, as a list of its files."""
+    """Reports each circle of includes once, as a list of its files."""
     faults, done, path = [], set(), []
 
     def visit(file):
@@ -139,7 +140,7 @@ def check_circles(graph):
 
 
 def imports(root, file):
-    """The package modules that a Python file imports at run time, also inside functions and by import_module."""
+    """Returns the package modules that a Python file imports at run time, also inside functions and by import_module."""
     tree = ast.parse((root / file).read_text(encoding="utf-8"))
     only_hints = {id(node) for branch in ast.walk(tree) if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
                   for statement in branch.body for node in ast.walk(statement)}
@@ -165,8 +166,8 @@ def check_source(root, file, graph):
 
 
 def check_document(root, file):
-    """Links and file names of a document exist. Links are relative to its folder, names to the root, pipeline/ or its
-    folder."""
+    """Checks that links and file names in a document exist. Links are relative to the document's folder, names to the
+    root, to pipeline/ or to that folder."""
     text = (root / file).read_text(encoding="utf-8")
     here = (root / file).parent
     to_pages = file.startswith("docs/") and not file.startswith("docs/guide/")

@@ -9,7 +9,7 @@ import re
 import sys
 import tarfile
 
-# Launched to test whether the device runs any kernel.
+# Kernels that only test whether the device runs any kernel.
 KERNELS_OF_NO_STAGE = {"device_probe_kernel"}
 KERNEL = re.compile(r"^__global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -20,7 +20,7 @@ CALLERS = {"match": "pipeline/matching/match.c", "select": "pipeline/frame/selec
 
 
 class Tree:
-    """The checked files, each read once."""
+    """The files to check, each read once."""
 
     def __init__(self, root):
         self.root = root
@@ -33,7 +33,8 @@ class Tree:
         return self.texts[path]
 
     def forgotten(self, what, places):
-        """places: (file or pattern of files, regular expression that must match there)."""
+        """Reports places where `what` is missing. places: (file or pattern of files, regular expression that must match
+        there)."""
         return [f"{what}: nothing in {path} matches {pattern}" for path, pattern in places
                 if not re.search(pattern, self.text(path), re.M)]
 
@@ -77,7 +78,7 @@ def check_variants(tree):
 
 
 def check_kernels(tree):
-    """Each kernel has its description, and each launcher of a header has a caller in another file."""
+    """Checks that each kernel has its description, and each launcher of a header a caller in another file."""
     faults, kernels = [], 0
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(tree.root.glob("cuda/**/*.cu*"))}
     words = collections.Counter(word for text in sources.values() for word in re.findall(r"\w+", text))
@@ -95,19 +96,20 @@ def check_kernels(tree):
             words.update(re.findall(r"\w+_launch(?=\()", path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""))
     for header in sorted(tree.root.glob("cuda/**/*.h")):
         for name in re.findall(r"^stage_status (\w+_launch)\(", header.read_text(encoding="utf-8"), re.M):
-            if words[name] < 2:  # one match is the definition
+            if words[name] < 2:  # the only match is the definition
                 faults.append(f"{header.relative_to(tree.root)}: nothing calls {name}")
     return faults if kernels > 10 else faults + ["cuda/: no kernels found"]
 
 
 def check_formats(tree):
-    """Each format has a seed of the fuzzer and is in README's list. Other missing entries fail to compile or link."""
+    """Checks that each format has a seed of the fuzzer and is in README's list. If another entry is missing, compiling or
+    linking fails."""
     names = re.findall(r"\.name = \"([\w-]+)\"", tree.text("pipeline/formats/format_*.c"))
     faults = [] if len(names) > 5 else ["pipeline/formats/format_*.c: no formats found"]
     with tarfile.open(tree.root / "tests/fuzz/corpus.tar.xz") as corpus:
         seeds = corpus.getnames()
     for name in names:
-        if name != "colmap-db":  # SQLite reads it, from a separate file
+        if name != "colmap-db":  # databases are read by SQLite, in a separate source file
             faults += [] if any(seed.startswith(f"./features/{name}_") for seed in seeds) else [
                 f"format {name}: no seed in tests/fuzz/corpus.tar.xz"]
         faults += tree.forgotten(f"format {name}", [("README.md", rf"^Formats: [\w, -]*\b{name}\b(?!-)")])

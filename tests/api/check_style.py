@@ -31,13 +31,13 @@ def sources(root):
     except (OSError, subprocess.CalledProcessError):
         names = [path.relative_to(root).as_posix() for folder in ("bench", "cpu", "cuda", "pipeline", "python", "stages", "tests")
                  for path in root.glob(f"{folder}/**/*")]
-    # Files below tests/data stay as their programs wrote them.
+    # Files below tests/data stay unchanged, as their programs wrote them.
     return sorted(name for name in set(names) if name.endswith(SUFFIXES) and not name.startswith("tests/data/")
                   and (root / name).is_file())
 
 
 def blank(match):
-    """A comment or string as spaces, so that offsets stay valid."""
+    """Replaces a comment or string by spaces, so that offsets stay valid."""
     return re.sub(r"[^\n]", " ", match.group())
 
 

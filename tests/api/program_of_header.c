@@ -38,7 +38,7 @@ static int guard_stands(const unsigned char *guard) {
   return 1;
 }
 
-/* Initialised with its own size; nothing after it is written. */
+/* Checks that a struct initialised with its own size is filled, and that nothing after it is written. */
 #define CHECK_OPTIONS(name)                                                                                            \
   CHECK(name.value.struct_size == sizeof name.value);                                                                  \
   CHECK(guard_stands(name.guard));                                                                                     \
@@ -212,7 +212,8 @@ int main(int argc, char **argv) {
   GUARDED(hs_image, scene);
   GUARDED(hs_features, features);
   CHECK(argc == 2);
-  CHECK(hs_version_number() / 100 == HS_VERSION_NUMBER / 100); /* the same interface; the patch version may differ */
+  /* the interface version is equal; the patch version may differ */
+  CHECK(hs_version_number() / 100 == HS_VERSION_NUMBER / 100);
   hs_context *context = check_creation();
   CHECK(hs_render_scene(320, 240, 3, NULL, NULL, &scene.value) == HS_OK && guard_stands(scene.guard));
   memset(&features.value, 0, sizeof features.value);

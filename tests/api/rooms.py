@@ -21,13 +21,13 @@ _CLI = _BASE + (*_CPU, "pipeline/formats/common", "pipeline/formats/colmap", "pi
 
 ROOMS = {
     "stages": (),
-    # Plain C, the oracle.
+    # The reference stages, in plain C.
     "cpu/ref": ("stages",),
     # Threads, the work graph, and the division of stages into chunks; knows no instruction set.
     "cpu/schedule": ("stages",),
     # One source for each stage, built once for each instruction set.
     "cpu/simd": ("stages", "cpu/ref", "cpu/schedule"),
-    # Sums, tiles, histogram, convolution: a separate library.
+    # Sums, tiles, histograms and convolution, which form a separate library.
     "cpu/primitives": ("stages", "cpu/schedule", "cpu/simd"),
     # The choice of variants.
     "cpu": ("stages", "cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives"),
@@ -43,7 +43,7 @@ ROOMS = {
     "cuda/primitives": _KERNELS,
     "pipeline/include": (),
     "pipeline/base": ("pipeline/include",),
-    # Content of a context, and the services for stages; knows no stage and no device.
+    # The content of a context, and the services for stages. This room knows no stage and no device.
     "pipeline/context": _BASE + ("stages", *_CPU),
     "pipeline/device": _CONTEXT + _CUDA,
     "pipeline/image_io": _BASE + ("stages", *_CPU),
@@ -81,7 +81,7 @@ ROOMS = {
 
 
 def room_of(path):
-    """The room of a file, None for tests, benches, examples and bindings."""
+    """Returns the room of a file; None for tests, benches, examples and bindings."""
     for folder in pathlib.PurePosixPath(path).parents:
         if str(folder) in ROOMS:
             return str(folder)
@@ -89,7 +89,7 @@ def room_of(path):
 
 
 def table_faults():
-    """Faults of the table itself: a room that is named before its entry."""
+    """Returns faults of the table itself: rooms that are named before their entry."""
     faults, known = [], set()
     for room, below in ROOMS.items():
         faults += [f"rooms.py: {room} may not use {other}, which is not above it in the table"

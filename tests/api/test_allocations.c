@@ -39,10 +39,11 @@ static hs_allocator counting_bytes(byte_counter *c) {
 
 /* ------------------------------------------------------------------ failing allocations */
 
-/* One step of work that allocates; if it fails, it must have released everything. */
+/* A unit of work that allocates. If it fails, it must have released everything. */
 typedef hs_status (*failing_work)(hs_allocator *allocator);
 
-/* Fails the 1st, 2nd, ... allocation until the work succeeds without a failure. Returns the number of allocations. */
+/* Runs the work with the 1st, 2nd, ... allocation failing until no allocation fails. Returns the number of
+ * allocations. */
 static size_t fail_each(failing_work work) {
   for (size_t n = 1;; n++) {
     counted_allocator counter = {.fail_at = n, .fill = 0xa5};
@@ -73,11 +74,11 @@ static hs_status create_and_end(hs_allocator *allocator) {
 
 TEST(test_create) { assert_int_equal(fail_each(create_and_end), 2); /* the context and its pool */ }
 
-/* The picture and its features with the C library's allocator, for comparison with the repeated calls. */
+/* Picture and features made with the C library's allocator, for comparison. */
 static hs_image scene;
 static hs_features expected;
 
-/* After a failure the same context extracts the frame with the right bytes. */
+/* After a failure, the same context extracts the right bytes. */
 static hs_status extract_and_end(hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -124,7 +125,7 @@ static hs_status patches_and_end(hs_allocator *allocator) {
   hs_keypoint k[PATCHES];
   uint8_t patches[PATCHES * SIDE * SIDE], again[sizeof patches];
   memcpy(k, expected.keypoints, sizeof k);
-  k[1].sigma = 9.0f; /* from the pyramid */
+  k[1].sigma = 9.0f; /* sigma of a level that the pyramid must make */
   o.allocator = allocator;
   hs_status st = hs_create(&c, &o);
   if (st != HS_OK) return st;
@@ -158,7 +159,7 @@ static hs_status view_and_end(hs_allocator *allocator) {
 
 TEST(test_view) { (void)fail_each(view_and_end); }
 
-/* A frame repeated after overflow of its lists: the second slab may fail too. */
+/* The frame is repeated because its lists overflow, so the second slab may fail too. */
 static hs_status regrow_and_end(hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -211,7 +212,7 @@ TEST(test_known_size_allocates_nothing) {
     hs_features f = extraction_run(c, &scene), g = {0};
     const size_t calls = bytes.calls;
     for (int i = 0; i < 3; i++) assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
-    hs_image part = scene; /* a smaller picture fits the memory */
+    hs_image part = scene; /* a smaller picture fits into the memory of the larger one */
     part.width -= 30;
     part.height -= 21;
     assert_int_equal(hs_extract(c, &part, NULL, &f), HS_OK);
@@ -222,7 +223,7 @@ TEST(test_known_size_allocates_nothing) {
     assert_int_equal(hs_extract_into(c, &scene, NULL, keypoints, NULL, 4, &count), HS_ERR_CAPACITY);
     assert_int_equal(bytes.calls, calls);
     assert_int_equal(hs_detect(c, &scene, NULL, &g), HS_OK);
-    assert_int_equal(bytes.calls, calls + 1); /* a list of keypoints, no descriptors */
+    assert_int_equal(bytes.calls, calls + 1); /* one allocation: hs_detect returns keypoints without descriptors */
     hs_features_free(&f);
     hs_features_free(&g);
     hs_destroy(c);
@@ -239,7 +240,7 @@ TEST(test_query_is_what_is_held) {
     const hs_allocator allocator = counting_bytes(&bytes);
     hs_options o = extraction_options((hs_profile)profile);
     o.allocator = &allocator;
-    o.contrast = 0.05f; /* few enough features for the lists' initial size */
+    o.contrast = 0.05f; /* gives so few features that the lists keep their initial size */
     o.threads = 1 + profile;
     uint64_t host, device;
     assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);

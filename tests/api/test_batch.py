@@ -25,7 +25,7 @@ COLUMNS = "image width height features digest output_digest status error source_
 
 
 def give_up_privileges():
-    """For root: drops capabilities, so that permissions bind the next program."""
+    """Drops root's capabilities, so that permissions apply to the next program."""
     if os.geteuid() == 0:
         ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
@@ -44,7 +44,7 @@ class Inputs(BatchCase):
 
     def test_endings_of_images(self):
         for number, name in enumerate(("a.jfif", "b.JPE", "c.Mpo", "d.pbm", "e.DIB", "f.jif", "g.jpg", "h.PGM")):
-            self.write("images/" + name, blots(50, 40, number))  # their content identifies them
+            self.write("images/" + name, blots(50, 40, number))  # each picture can be identified by its content
         self.batch("images", "-o", "out")
         self.assertEqual([row["image"][0] for row in self.manifest()], list("abcdefgh"))
 
@@ -295,7 +295,7 @@ class Options(BatchCase):
         self.assertEqual(errors.count("\n"), 1)
         summary = last["summary"]
         self.assertEqual([summary[key] for key in ("images", "done", "kept", "failed")], [4, 3, 0, 1])
-        # The rate counts completed images; both numbers are rounded to thousandths.
+        # The rate counts completed images. Both numbers are rounded to thousandths.
         self.assertLess(summary["images_per_second"] * summary["seconds"], 3.5)
         self.assertEqual(set(summary["cpu_seconds"]), {"read", "extract", "write"})
         self.assertEqual(set(summary["busy"]), {"read", "write", "devices"})
@@ -369,7 +369,7 @@ class Failures(BatchCase):
         self.assertEqual([row["status"] == "HS_OK" for row in self.manifest()], [False, True])
 
     def test_staging_folder_that_is_not_its_own(self):
-        """A link in the folder's place, or other files in it: somebody may have made these so that a batch deletes more
+        """A link in place of the folder, or other files in it, may have been made by somebody so that a batch deletes more
         than its own files."""
         self.list_of(scenes(1))
         self.write("precious/0.npz", b"features")
@@ -415,7 +415,7 @@ class Failures(BatchCase):
         self.list_of(scenes(2))
         self.write("file", b"")
         self.assertIn("file/out", self.batch("list.txt", "-o", "file/out", status=FAILED)[1])
-        # A folder where a file should be written; the other image is done.
+        # There is a folder where a file should be written. The other image succeeds.
         os.makedirs(self.path("out", "scene_60x45_1.npz"))
         _, errors = self.batch("list.txt", "-o", "out", status=FAILED)
         self.assertIn("scene_60x45_1.npz", errors)
@@ -446,7 +446,7 @@ class Failures(BatchCase):
 
     def test_journal_that_cannot_be_written(self):
         self.list_of(scenes(40, "20x20"))
-        arguments = ("list.txt", "--format", "vlfeat", "-o")  # outputs smaller than the journal
+        arguments = ("list.txt", "--format", "vlfeat", "-o")  # formats whose outputs are smaller than the journal
         self.batch(*arguments, "whole")
         longest = max(len(data) for name, data in self.tree("whole").items() if name != "manifest.csv")
         _, errors = self.batch(*arguments, "out", status=FAILED, preexec_fn=self.limited(max(1500, longest)))
@@ -476,7 +476,7 @@ class Failures(BatchCase):
 
 class Memory(BatchCase):
     def peak_kib(self, count):
-        """Peak resident memory of a run over this number of images of changing sizes."""
+        """Returns the peak resident memory of a run over this number of images of changing sizes."""
         names = "".join(f"@scene:{40 + seed % 37}x{30 + seed % 23}:{seed}\n" for seed in range(count)).encode()
         run = self.start("-", "-o", f"out{count}", "--quiet", "--threads", "1", "--jobs", "1", stdin=subprocess.PIPE)
         run.stdin.write(names)
@@ -493,7 +493,7 @@ class Memory(BatchCase):
         self.assertEqual(run.returncode, DONE)
         return usage.ru_maxrss
 
-    # Sanitizers hold back freed memory.
+    # Sanitizers delay the release of memory.
     if not {"ASAN_OPTIONS", "TSAN_OPTIONS"} & os.environ.keys():
         def test_does_not_grow_with_the_number_of_images(self):
             few = self.peak_kib(200)

@@ -19,19 +19,19 @@ class EarlierResults(EndlessCase):
     folder_or_database = "out"
 
     def earlier(self, number=3):
-        """An earlier run's results."""
+        """Makes the results of an earlier run."""
         self.list_of(scenes(number))
         self.list_of(REFUSED, "refused.txt")
         self.batch("list.txt", "-o", self.folder_or_database)
         return self.results()
 
     def results(self):
-        """Every file except the lists."""
+        """Returns every file except the lists."""
         paths = [os.path.join(root, name) for root, _, names in os.walk(self.folder) for name in names]
         return {path: self.read(path) for path in paths if not path.endswith(".txt")}
 
     def start_blocked(self, *arguments):
-        """A started run that waits for its reader, before any image is done."""
+        """Starts a run that waits for its reader before any image is done."""
         run = self.start("refused.txt", "-o", self.folder_or_database, "--json", "--devices", "cpu", *arguments)
         room = fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
         self.assertLess(room, len(REFUSED) * 50, "the pipe holds the records of all images")
@@ -39,14 +39,14 @@ class EarlierResults(EndlessCase):
         return run
 
     def is_taken(self, run, number):
-        """Whether the process has received a signal that was sent to it."""
+        """Returns whether the process has received a signal that was sent to it."""
         with open(f"/proc/{run.pid}/status", encoding="ascii") as file:
             pending = [int(line.split()[1], 16) for line in file if line.startswith(("ShdPnd:", "SigPnd:"))]
         return not any(mask >> (number - 1) & 1 for mask in pending)
 
     def assert_goes_on(self, kept):
         errors = self.batch("list.txt", "-o", self.folder_or_database, "--resume")[1]
-        self.assertRegex(errors, rf"{kept} kept, 0 failed, [0-9.]+ s\n$")  # nothing to do: no rate
+        self.assertRegex(errors, rf"{kept} kept, 0 failed, [0-9.]+ s\n$")  # there was nothing to do, so no rate is printed
 
     @unittest.skipUnless(hasattr(fcntl, "F_SETPIPE_SZ"), "the size of a pipe cannot be set")
     def test_killed_before_the_first_image(self):
@@ -81,7 +81,7 @@ class EarlierResults(EndlessCase):
             self.assertEqual(self.results(), before)
 
     def test_journal_of_an_interrupted_run_stays(self):
-        """Its rows are the only record of that run."""
+        """The journal's rows are the only record of that run."""
         self.list_of(REFUSED, "refused.txt")
         self.endless_list_of(scenes(3))
         run = self.start("endless.txt", "-o", self.folder_or_database)

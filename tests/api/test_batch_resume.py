@@ -22,7 +22,7 @@ from exif_segment import position, with_exif
 
 
 def journal_row(row):
-    """A journal row from a manifest row: with milliseconds, and the CRC-32 of everything before its comma."""
+    """Returns a journal row for a manifest row: with milliseconds, and the CRC-32 of everything before its comma."""
     row = row.rstrip(b"\n") + b",1.000"
     return row + b",%08x\n" % zlib.crc32(row)
 
@@ -35,7 +35,7 @@ class Resuming(EndlessCase):
         title, head, columns, *rows = self.read("whole", "manifest.csv").splitlines(keepends=True)
         rows = [journal_row(row) for row in rows]
         fields = rows[1].split(b",")
-        for place in range(1, 12):  # width, height, features, both digests, status, error, the file's columns, milliseconds
+        for place in range(1, 12):  # columns: width, height, features, both digests, status, error, the file's columns, milliseconds
             damaged = list(fields)
             damaged[place] = (b"1" if damaged[place][:1] != b"1" else b"2") + damaged[place][1:]
             for row in (b",".join(damaged), b",".join(damaged[:place] + [damaged[place] + b"\0"] + damaged[place + 1:])):
@@ -70,7 +70,7 @@ class Resuming(EndlessCase):
         self.list_of(scenes(3))
         self.batch("list.txt", "-o", "out")
         files = self.tree()
-        self.assertNotIn(b"dsp", self.read("out", "manifest.csv"))  # as before this option existed
+        self.assertNotIn(b"dsp", self.read("out", "manifest.csv"))  # manifests without this option stay as they were before it existed
         self.assertNotIn(b"affine", self.read("out", "manifest.csv"))
         for arguments, word in ((["--contrast", "0.03"], "contrast=0.03"), (["--profile", "colmap"], "profile=colmap"),
                                 (["--format", "csv"], "format=csv"), (["--upright"], "upright=1"),
@@ -123,7 +123,7 @@ class Resuming(EndlessCase):
     def test_one_run_at_a_time(self):
         self.endless_list_of(scenes(2))
         first = self.start("endless.txt", "-o", "out", "--devices", "cpu", "--jobs", "1")
-        self.wait_for(lambda: self.rows_done() > 0)  # it has the journal's lock
+        self.wait_for(lambda: self.rows_done() > 0)  # then the run has the journal's lock
         self.assertIn("another run", self.batch("list.txt", "-o", "out", "--resume", status=FAILED)[1])
         self.assertIn("another run", self.batch("list.txt", "-o", "out", status=FAILED)[1])
         self.end(first, signal.SIGINT)
@@ -160,14 +160,14 @@ class Resuming(EndlessCase):
         try:
             room = fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
             self.assertLess(room, 2000 * 50, "the pipe holds the records of all images")
-            self.wait_for(lambda: waiting_in(run.stdout) > room - 1024)  # full except for a few records
+            self.wait_for(lambda: waiting_in(run.stdout) > room - 1024)  # the pipe is full except for a few records
             looks = []
-            while len(looks) < 10 or len(set(looks[-10:])) > 1:  # then nothing more arrives
+            while len(looks) < 10 or len(set(looks[-10:])) > 1:  # until nothing more arrives
                 looks.append((self.rows_done(), waiting_in(run.stdout)))
                 time.sleep(0.1)
             self.assertIsNone(run.poll())
             until = time.time() + 30
-            while run.poll() is None and time.time() < until:  # the first one stops the batch, the second one ends it
+            while run.poll() is None and time.time() < until:  # the first signal stops the batch, the second one ends it
                 run.send_signal(signal.SIGTERM)
                 time.sleep(0.3)
             self.assertEqual(run.poll(), -signal.SIGTERM)
@@ -198,7 +198,8 @@ class Resuming(EndlessCase):
         self.list_of(scenes(30, "120x90"))
         for number in (signal.SIGINT, signal.SIGTERM):
             shutil.rmtree(self.path("out"), ignore_errors=True)
-            # The effect of nohup, and of a shell without job control on its background processes.
+            # A signal is ignored from the start, as by nohup and by a shell without job control for background
+            # processes.
             run = self.start("list.txt", "-o", "out", "--jobs", "1", "--threads", "1",
                              preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
             self.wait_for(lambda: self.rows_done() >= 2 or run.poll() is not None)
@@ -222,8 +223,8 @@ class Resuming(EndlessCase):
             self.assert_same_outputs()
 
     def test_killed_while_the_manifest_is_written(self):
-        """The next run removes its leftovers; files that another process writes, and files that are no leftovers,
-        stay."""
+        """The next run removes leftovers of a killed run. Files that another process writes, and files that are no
+        leftovers, stay."""
         self.list_of(scenes(2))
         self.batch("list.txt", "-o", "whole")
         os.makedirs(self.path("out"))
@@ -240,7 +241,7 @@ class Resuming(EndlessCase):
 
 
 class Sources(BatchCase):
-    """The photographs: changed, replaced by another one, touched, removed."""
+    """Photographs are changed, replaced by others, touched, or removed."""
 
     def setUp(self):
         super().setUp()
@@ -248,7 +249,7 @@ class Sources(BatchCase):
             self.write(f"images/{name}.pgm", blots(120, 90, ord(name)))
 
     def replace(self, name, data, keeps_times=True):
-        """Copies by cp -p, rsync -a, and a file of the same name from another card."""
+        """Replaces a photograph as cp -p, rsync -a, or a copy from another card would."""
         path = self.path("images", name)
         info = os.stat(path)
         self.write("images/" + name, data)
@@ -278,7 +279,7 @@ class Sources(BatchCase):
         self.assertEqual([bool(row["source_digest"]) for row in self.manifest("scenes")], [False, True])
 
     def test_changed_photographs_are_done_again(self):
-        """The same size and the same or an older time: the content decides."""
+        """The file has the same size, and the same or an older time, so its content decides."""
         for output in self.outputs():
             self.batch("images", "-o", output)
             before = {row["image"]: row["digest"] for row in self.rows(output)}
@@ -319,7 +320,7 @@ class Sources(BatchCase):
         names = ["images/a.pgm", "images/b.pgm", *scenes(2)]
         self.list_of(names)
         self.batch("list.txt", "-o", "listed")
-        self.list_of(names[1:3])  # an image that is only missing from the list is kept
+        self.list_of(names[1:3])  # an image that is missing from the list is kept
         os.unlink(self.path("images", "b.pgm"))
         _, errors = self.batch("list.txt", "-o", "listed", "--resume")
         self.assertIn("images/b.pgm: is gone", errors)
@@ -332,7 +333,7 @@ class Sources(BatchCase):
         subprocess.run([COMMAND, "match", "--database", "out.db", "--quiet", "--no-verify"], cwd=self.folder, check=True)
         pairs = "SELECT pair_id / 2147483647, pair_id % 2147483647 FROM matches ORDER BY pair_id"
         self.assertEqual(self.ask(pairs), [(1, 2), (1, 3), (2, 3)])
-        self.replace("a.pgm", blots(160, 100, 9))  # and of another size
+        self.replace("a.pgm", blots(160, 100, 9))  # another picture of another size
         self.assertIn("1 done, 2 kept", self.batch("images", "-o", "out.db", "--resume")[1])
         self.assertEqual(self.ask(pairs), [(2, 3)])
         self.assertEqual(self.ask("SELECT width, height FROM cameras JOIN images USING (camera_id) WHERE name = 'a.pgm'"),
@@ -342,7 +343,8 @@ class Sources(BatchCase):
         self.ask("UPDATE keypoints SET data = zeroblob(length(data)) WHERE image_id = 2")
         self.replace("b.pgm", blots(120, 90, 10))
         self.assertIn("--replace", self.batch("images", "-o", "out.db", "--resume", status=FAILED)[1])
-        # A camera of several images stays: the new picture gets the camera that a single run gives it.
+        # If several images share a camera, the camera stays. The new picture gets the camera that a single run would
+        # give it.
         cameras = "SELECT name, camera_id, width, height FROM cameras JOIN images USING (camera_id) ORDER BY name"
         self.batch("images", "-o", "shared.db", "--single-camera")
         self.replace("c.pgm", blots(100, 90, 11))
@@ -363,7 +365,7 @@ class Sources(BatchCase):
         self.batch("photos", "-o", "out.db", "--resume")
         (found,), = self.ask("SELECT position FROM pose_priors")
         self.assertEqual([round(value, 6) for value in struct.unpack("<3d", found)], [-40.5, 50.5, 60])
-        self.write("photos/x.jpg", self.read("a.jpg"))  # without a known header: it may belong to somebody else
+        self.write("photos/x.jpg", self.read("a.jpg"))  # a file without a known header may belong to somebody else
         self.batch("photos", "-o", "out.db", "--resume")
         self.assertEqual(self.ask("SELECT position FROM pose_priors"), [(found,)])
 
@@ -371,12 +373,12 @@ class Sources(BatchCase):
         self.batch("images", "-o", "out")
         manifest = self.read("out", "manifest.csv")
         digest = self.rows("out")[1]["source_digest"].encode()
-        self.write("out/manifest.csv", manifest.replace(digest, b""))  # as such a run leaves it
+        self.write("out/manifest.csv", manifest.replace(digest, b""))  # manifest as an earlier version left it
         self.assertIn("1 done, 2 kept", self.batch("images", "-o", "out", "--resume")[1])
         self.assertEqual(self.read("out", "manifest.csv"), manifest)
 
     def earlier(self, data):
-        """A manifest of the previous version: without the columns of the photographs."""
+        """Returns a manifest of the previous version, without the columns of the photographs."""
         head, rows = data.splitlines(keepends=True)[:2], data.splitlines()[2:]
         return b"".join([*head, *(b",".join(row.split(b",")[:8]) + b"\n" for row in rows)])
 
@@ -420,7 +422,7 @@ class Shards(BatchCase):
         del expected["manifest.csv"]
         found = {name: data for name, data in self.tree().items() if not name.startswith("manifest")}
         self.assertEqual(found, expected)
-        # The documented way to a single manifest.
+        # The documented way to a single manifest is one more run with --resume.
         _, errors = self.batch("list.txt", "-o", "out", "--resume", status=FAILED)
         self.assertIn("0 done, 10 kept, 2 failed", errors)
         self.assertEqual(self.read("out", "manifest.csv"), self.read("whole", "manifest.csv"))
@@ -498,9 +500,9 @@ class Databases(EndlessCase):
         before = self.content()
         self.assertIn("--replace", self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)[1])
         self.assertEqual(self.content(), before)
-        self.assertIn("2 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])  # by the existing manifest
+        self.assertIn("2 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])  # the existing manifest shows that both are done
         self.list_of(scenes(3, "120x90"))
-        self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)  # one image done: this run's
+        self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)  # this run does one image
         self.assertEqual([row["status"] == "HS_OK" for row in self.manifest("", "out.db.manifest.csv")], [False, False, True])
         self.batch("list.txt", "-o", "out.db", "--edge", "3", "--replace")
         self.assertNotEqual(self.content()[:2], before)
@@ -521,9 +523,10 @@ class Databases(EndlessCase):
         for number in range(6):
             rows = self.size("out.db.manifest.journal")
             run = self.start("endless.txt", "-o", "out.db", "--resume")
-            # Kills every other time between two commits, which are a second apart, otherwise before or after one.
+            # In every other round, kills between two commits, which are a second apart; in the others, before or after
+            # a commit.
             self.wait_for(lambda: self.size("out.db.manifest.journal") > (rows if number % 2 else 0))
-            time.sleep(0.3 * generator.random())  # the moment is arbitrary, and the result does not depend on it
+            time.sleep(0.3 * generator.random())  # the moment is arbitrary, because the result does not depend on it
             self.end(run, signal.SIGKILL)
         self.batch("list.txt", "-o", "out.db", "--resume")
         self.assertEqual(self.content()[:50], self.content("whole.db"))

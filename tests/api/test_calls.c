@@ -18,14 +18,14 @@ BEFORE_TESTS() {
 
 AFTER_TESTS() { hs_destroy(context); }
 
-/* The context works as before. */
+/* Checks that the context works as before. */
 static void check_usable(void) {
   scoped_features f = extraction_run(context, &scene);
   assert_string_equal(hs_last_error(context), "");
   extraction_check_equal(&expected, &f, "after an error");
 }
 
-/* One refused call of each kind, with features that must not change. */
+/* Makes one refused call of each kind; the features passed must not change. */
 static void expect_image_refused(const hs_image *image, hs_status status, const char *word) {
   hs_features f = {.count = 77, .image_width = 5};
   const hs_features *view = &f;
@@ -86,7 +86,7 @@ TEST(test_bad_float_and_wide_images) {
     expect_image_refused(&i, HS_ERR_IMAGE, "image.range");
   }
   hs_image_free(&floats);
-  i = scene; /* more pixels than max_pixels, which is checked before anything is read */
+  i = scene; /* more pixels than max_pixels; checked before anything is read */
   i.width = 1 << 20;
   i.height = 1 << 20;
   i.stride_bytes = 0;
@@ -162,7 +162,7 @@ TEST(test_bad_masks) {
     assert_non_null(strstr(hs_last_error(context), reasons[i]));
     assert_int_equal(hs_detect(context, &scene, &bad[i], &f), HS_ERR_ARGUMENT);
   }
-  hs_image huge = scene; /* its rows would be beyond the address space */
+  hs_image huge = scene; /* rows of this stride would lie beyond the address space */
   huge.stride_bytes = SIZE_MAX / 2;
   assert_int_equal(hs_extract(context, &scene, &huge, &f), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(context), "mask of 90 rows"));
@@ -191,7 +191,8 @@ TEST(test_extract_into) {
     assert_int_equal(st, capacity < full ? HS_ERR_CAPACITY : HS_OK);
     assert_int_equal(count, full);
     if (fits > 0) check_prefix(keypoints, descriptors, fits);
-    assert_int_equal(*(const unsigned char *)(keypoints + fits), 0xee); /* nothing beyond */
+    /* nothing is written beyond the keypoints that fit */
+    assert_int_equal(*(const unsigned char *)(keypoints + fits), 0xee);
     assert_int_equal(descriptors[fits * HS_DESCRIPTOR_LENGTH], 0xee);
   }
   size_t count = 0;

@@ -55,7 +55,7 @@ class Texts(CommandCase):
                 self.assertLessEqual(len(line), 80, line)
 
     def test_man_pages(self):
-        """One page per command, with everything in its help."""
+        """There is one page per command, which contains everything in its help."""
         for command in ("", *SUBCOMMANDS):
             words = [command] if command else []
             output, _ = self.run_it(*words, "--man")
@@ -331,7 +331,7 @@ class Extract(CommandCase):
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_interrupted_leaves_nothing(self):
-        """Interrupted while writing, which is slow here, the command removes its unfinished file."""
+        """If it is interrupted while writing, which is slow here, the command removes its unfinished file."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU, signal.SIGUSR1, signal.SIGALRM):
             for _ in range(50):
                 run = subprocess.Popen(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', COMMAND, "extract", "@scene:1000x800:1",
@@ -342,7 +342,7 @@ class Extract(CommandCase):
                 run.send_signal(number)
                 if run.wait(60) == -number:
                     break
-                os.unlink(self.path("f.json"))  # it finished before the signal
+                os.unlink(self.path("f.json"))  # the command finished before the signal
             self.assertEqual(run.returncode, -number)
             self.assertEqual(os.listdir(self.folder), [])
 
@@ -412,8 +412,8 @@ class Options(CommandCase):
         self.assertEqual(len(self.features(self.SCENE, "--max-features", "17")), 17)
 
     def test_selection(self):
-        """The limit is an exact number unless whole levels are requested; profile colmap requests whole levels for its
-        own limit only."""
+        """The limit is an exact number unless whole levels are requested. Profile colmap requests whole levels, but only
+        for its own limit."""
         whole = self.features(self.SCENE, "--profile", "colmap", "--max-features", "0")
         exact = self.features(self.SCENE, "--profile", "colmap", "--max-features", "40")
         levels = self.features(self.SCENE, "--profile", "colmap", "--max-features", "40", "--selection", "levels")
@@ -441,7 +441,7 @@ class Options(CommandCase):
         rows = self.features(self.SCENE, "--mask", "left.pgm")
         self.assertEqual(rows, [row for row in self.features(self.SCENE) if int(row["x"] + 0.5) < 160])
         self.assertGreater(len(rows), 0)
-        # 16 bits: a small value is not black.
+        # With 16 bits a small value is not black.
         self.write("faint.pgm", b"P5 320 240 65535\n" + struct.pack(">160H160H", *[1] * 160, *[0] * 160) * 240)
         self.assertEqual(self.features(self.SCENE, "--mask", "faint.pgm"), rows)
         self.write("small.pgm", pgm(319, 240))
@@ -454,7 +454,7 @@ class Options(CommandCase):
         for name in ("own.csv", "own.npz", "own.hsf"):
             self.extract(self.SCENE, "-q", "-o", name)
             again = self.extract(self.SCENE, "-q", "--keypoints", name, "--format", "csv")[0]
-            if name != "own.npz":  # has no levels
+            if name != "own.npz":  # this format has no levels
                 self.assertEqual(again, self.read("own.csv"), name)
             self.assertEqual(again.count(b"\n"), self.read("own.csv").count(b"\n"))
         lines = self.read("own.csv").decode().splitlines()
@@ -501,7 +501,8 @@ class Machine(CommandCase):
             self.assertTrue(facts["gpu"]["reason"])
 
     def test_info_says_what_can_be_done(self):
-        """The command names each missing thing with a remedy, and nothing else; the memory is the available memory."""
+        """The command names each missing thing with a remedy, and nothing else. The memory that it prints is the available
+        memory."""
         facts = json.loads(self.run_it("info", "--json")[0])
         names = {"png": "PNG", "jpeg": "JPEG", "tiff": "TIFF", "webp": "WebP", "zlib": "npz", "sqlite": "COLMAP", "cuda": "NVIDIA"}
         missing = [name for name, is_there in facts["build"].items() if not is_there]

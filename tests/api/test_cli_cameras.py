@@ -62,7 +62,7 @@ class FromExif(CameraCase):
             for value, wanted in zip(cameras[image][2], expected[2]):
                 self.assertAlmostEqual(value, wanted, 9, image)
         positions = self.positions(name)
-        self.assertEqual(set(positions), {"a", "b"})  # COLMAP accepts none without an altitude
+        self.assertEqual(set(positions), {"a", "b"})  # COLMAP accepts no position without an altitude
         for value, wanted in zip(positions["a"] + positions["b"], [*OPERA, 12.5, -70.25, -3]):
             self.assertAlmostEqual(value, wanted, 7)
 
@@ -83,7 +83,7 @@ class FromExif(CameraCase):
         self.check(scale=2)
 
     def test_what_is_there_stays(self):
-        """Camera and position of an image that the database has already; an image without a position gets one."""
+        """An image keeps the camera and position that the database has for it. An image without a position gets one."""
         self.extract(*self.photos, "-o", "d.db", "-q")
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
             database.execute("UPDATE pose_priors SET coordinate_system = 1, position = ? WHERE image_id = 1",
@@ -99,7 +99,7 @@ class FromExif(CameraCase):
         self.assertEqual(self.cameras()["d"][1], 1)
 
     def test_shared_cameras(self):
-        """As in COLMAP the first image decides; a message reports other focal lengths."""
+        """As in COLMAP, the first image decides. A message reports other focal lengths."""
         self.write("photos/e.jpg", self.read("photos/a.jpg"))
         errors = self.extract(*self.photos, "photos/e.jpg", "-o", "d.db", "--single-camera")[1]
         self.assertEqual(self.ask("SELECT DISTINCT camera_id FROM images"), [(1,)])
@@ -219,7 +219,7 @@ class Folders(FolderCase):
             self.add(self.folders[folder], "--single-camera-per-folder")
         self.assertEqual(self.content(), self.content("one.db"))
         self.add(self.photos[:2], "--single-camera-per-folder", name="e.db")
-        self.add(self.photos, "--single-camera-per-folder", name="e.db")  # the rest, and the existing ones
+        self.add(self.photos, "--single-camera-per-folder", name="e.db")  # adds the remaining images, with those that exist
         self.assertEqual(self.content("e.db"), self.content("one.db"))
         self.batch("photos", "-o", "f.db", "-q", "--max-features", "20", "--single-camera-per-folder")
         self.assertEqual(self.content("f.db"), self.content("one.db"))
@@ -237,7 +237,7 @@ class Folders(FolderCase):
         self.assertEqual(self.of_images()["5.jpg"], self.of_images()["6.jpg"])
 
     def test_odd_names_of_folders(self):
-        """Quotes, wildcards, line ends, and bytes that are not UTF-8."""
+        """Folder names contain quotes, wildcards, line ends, and bytes that are not UTF-8."""
         folders = [os.fsdecode(name) for name in (b"le ft'%", b"*", b"new\nline", b"\xff\xfe", "\u00fcn".encode())]
         for folder in folders:
             os.makedirs(self.path("odd", folder))
@@ -260,7 +260,7 @@ class Folders(FolderCase):
             self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")
             self.assertEqual(self.content("merged.db"), self.content("one.db"), options)
             self.assertEqual(self.read("merged.db.manifest.csv"), self.read("one.db.manifest.csv"), options)
-            self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")  # over the existing ones
+            self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")  # overwrites the existing ones
             self.assertEqual(self.content("merged.db"), self.content("one.db"), options)
             for name in os.listdir(self.folder):
                 if ".db" in name:
@@ -301,7 +301,7 @@ class Folders(FolderCase):
 
 
 class There(FolderCase):
-    """Images that the database has already."""
+    """Tests images that the database has already."""
 
     def test_refused_and_replaced(self):
         for number, options in enumerate((["--camera-model", "PINHOLE"], ["--camera-params", "90,120,80,0"], ["--single-camera"],
@@ -346,7 +346,7 @@ class There(FolderCase):
         self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(3,)])
 
     def test_several_cameras_to_share(self):
-        """A new image's camera is not guessed among several."""
+        """If a folder has several cameras, a new image's camera is not guessed among them."""
         self.add(self.photos[:2])
         for option, where in (("--single-camera", "240x160 have"), ("--single-camera-per-folder", "240x160 in its folder have")):
             errors = self.add(self.photos[2:3], option, status=FAILED)

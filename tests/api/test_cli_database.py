@@ -29,7 +29,7 @@ class Case(CommandCase):
         self.view("photos/c.pgm", whole, 60)
 
     def scene(self):
-        """Rows of a generated picture, 60 pixels wider than a view."""
+        """Returns rows of a generated picture, 60 pixels wider than a view."""
         self.run_it("draw", f"@scene:{WIDTH + 60}x{HEIGHT}:5", "-o", "scene.ppm", "--max-features", "1", "--circle-scale",
                     "0.1", "-q")
         row = 3 * (WIDTH + 60)
@@ -142,7 +142,7 @@ class Match(Case):
             self.assertEqual((record["matches"], record["inliers"]), (matches, inliers))
             self.assertGreater(inliers, 100)
             self.assertEqual((match_bytes, inlier_bytes), (8 * matches, 8 * inliers))
-            # Shifted copies of one picture: a plane.
+            # Shifted copies of one picture are views of a plane.
             self.assertEqual((config, fundamental, homography), (6, 72, 72))
 
     def test_again(self):
@@ -150,14 +150,14 @@ class Match(Case):
         before = self.content()
         output, errors = self.run_it("match", "--database", "d.db", "--json")
         self.assertEqual(output, b"")
-        self.assertRegex(errors, r"\(3 already had matches, 0 failed\), 0 matches.*, \d+ ms\n$")  # nothing done
+        self.assertRegex(errors, r"\(3 already had matches, 0 failed\), 0 matches.*, \d+ ms\n$")  # there was nothing to do
         self.assertEqual(self.content(), before)
         self.run_it("match", "--database", "d.db", "--replace", "--ratio", "0.5", "--verify", "homography", "-q")
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config = 6 AND F IS NULL"), [(3,)])
 
     def test_guided(self):
-        """The guide restricts candidates to the geometry, so more of them pass the ratio test. The same from a pair of
-        files."""
+        """The guide restricts candidates to those that fit the geometry, so more of them pass the ratio test. A pair of
+        files gives the same matches."""
         plain, _ = self.run_it("match", "--database", "d.db", "--ratio", "0.6", "--verify", "homography", "--json")
         guided, _ = self.run_it("match", "--database", "d.db", "--ratio", "0.6", "--verify", "homography", "--guided", "--replace",
                                 "--json")
@@ -192,7 +192,7 @@ class Match(Case):
         self.write("pairs.txt", b"# first second\n\nc.pgm a.pgm\nb.pgm\tc.pgm\r\n")
         self.run_it("match", "--database", "d.db", "--pairs", "pairs.txt", "-q")
         self.assertEqual(self.ask("SELECT pair_id FROM matches ORDER BY 1"), [(PAIR_BASE + 3,), (2 * PAIR_BASE + 3,)])
-        # The lower number comes first, whichever was named first.
+        # The lower number comes first, whichever image was named first.
         data = self.ask("SELECT data FROM matches WHERE pair_id = ?", PAIR_BASE + 3)[0][0]
         self.run_it("match", "--database", "d.db", "--replace", "-q")
         again = self.ask("SELECT data FROM matches WHERE pair_id = ?", PAIR_BASE + 3)[0][0]

@@ -49,8 +49,8 @@ def points(dice, count):
 
 
 def facades():
-    """The (point, descriptor) lists of the six images. Windows are at the same positions of both facades, clutter is
-    not."""
+    """Returns the (point, descriptor) lists of the six images. Windows are at the same positions of both facades; other
+    points are not."""
     dice = random.Random(7)
     windows, clutter = [[descriptor(dice) for _ in range(count)] for count in (WINDOWS, CLUTTER)]
     window_places = points(dice, WINDOWS)
@@ -63,7 +63,7 @@ def facades():
 
 
 def keypoint(point, image, is_corner):
-    """The camera moves sideways along a facade and a little forward, past the corner upward."""
+    """Returns a keypoint. The camera moves sideways along a facade and a little forward, and upward past the corner."""
     x, y, z = point
     step = image % 3 - 1
     sideways, up, forward = (0.1, 0.9, -0.2) if is_corner else (0.7, -0.2, 0.4)
@@ -81,7 +81,7 @@ class Doubtful(CommandCase):
         self.make("d.db", range(1, IMAGES + 1))
 
     def make(self, name, images):
-        """A database of the chosen images of the six, numbered from 1."""
+        """Makes a database of some of the six images, numbered from 1."""
         with contextlib.closing(sqlite3.connect(self.path(name))) as database, database:
             database.executescript(TABLES)
             for number, image in enumerate(images, 1):
@@ -96,7 +96,7 @@ class Doubtful(CommandCase):
                                  (number, len(features), b"".join(d for _, d in features)))
 
     def rows(self, name="d.db"):
-        """Content of all pair tables, by image names."""
+        """Returns the content of all pair tables, by image names."""
         names = dict(self.ask("SELECT image_id, name FROM images", name=name))
         present = {table for table, in self.ask("SELECT name FROM sqlite_master WHERE type = 'table'", name=name)}
         return {table: [(names.get(row[0] // BASE), names.get(row[0] % BASE), *row[1:])
@@ -117,7 +117,7 @@ class Doubtful(CommandCase):
         kept = self.rows()
         self.assertNotIn("hartsift_doubtful_pairs", kept)
         inliers = {(int(a[0]), int(b[0])): rows for a, b, rows, *_ in kept["two_view_geometries"]}
-        self.assertTrue(all(inliers[pair] >= 20 for pair in ALIKE), inliers)  # each passes as a pair
+        self.assertTrue(all(inliers[pair] >= 20 for pair in ALIKE), inliers)  # verified alone, each pair is accepted
         self.assertTrue(all(inliers[pair] >= 100 for pair in SURE), inliers)
         records = [json.loads(line) for line in self.match("--json").splitlines()]
         self.assertEqual({(int(r["image_a"][0]), int(r["image_b"][0])) for r in records}, ALIKE)
@@ -145,7 +145,7 @@ class Doubtful(CommandCase):
         for arguments in ((), ("--threads", "3"), ("--pairs", "sequential:1"), ("--replace",)):
             self.match(*arguments)
             self.assertEqual(self.rows(), once, arguments)
-        self.match("--no-verify")  # nothing to judge, and all pairs are done
+        self.match("--no-verify")  # there is nothing to judge, and all pairs are done
         self.assertEqual(self.rows(), once)
 
     def test_guided_pairs_are_judged_by_their_first_pass(self):
@@ -157,7 +157,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.rows(), once)
 
     def test_only_link_stays(self):
-        """Without the corner's pair nothing is certain about the two facades."""
+        """Without the pair at the corner nothing is certain about the two facades."""
         self.match("--doubtful", "keep")
         self.ask("UPDATE two_view_geometries SET rows = 0, data = x'', config = 1 WHERE pair_id = ?", 3 * BASE + 4)
         before = self.rows()["two_view_geometries"]
@@ -166,7 +166,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.match("--json"), "")
 
     def test_a_pair_that_may_close_a_loop_stays(self):
-        """Images 1 and 6 are four sure pairs apart once the pairs 1-3 and 4-6 are removed."""
+        """When the pairs 1-3 and 4-6 are removed, images 1 and 6 are four sure pairs apart."""
         self.match("--doubtful", "keep")
         for pair in (BASE + 3, 4 * BASE + 6):
             self.ask("DELETE FROM two_view_geometries WHERE pair_id = ?", pair)
@@ -198,7 +198,7 @@ class Doubtful(CommandCase):
         self.assertIn(f"{sum(map(len, after.values()))} of {sum(map(len, before.values()))} inliers stay", self.errors)
         self.assertEqual(after.keys(), before.keys())
         track = {}
-        for matches in before.values():  # the set of features of a feature's track
+        for matches in before.values():  # the features of each feature's track
             for image_a, a, image_b, b in matches:
                 joined = track.get((image_a, a), {(image_a, a)}) | track.get((image_b, b), {(image_b, b)})
                 track.update((feature, joined) for feature in joined)
@@ -208,7 +208,7 @@ class Doubtful(CommandCase):
         self.assertGreater(len(set(length.values())), 1)
         for pair, matches in after.items():
             left_out = [match for match in before[pair] if match not in matches]
-            self.assertEqual([match for match in before[pair] if match in matches], matches)  # in their order
+            self.assertEqual([match for match in before[pair] if match in matches], matches)  # matches keep their order
             self.assertGreaterEqual(len(matches), min(fewest, len(before[pair])))
             for image_a, a, image_b, b in left_out:
                 self.assertTrue(all(length[f] <= least[f[0]] for f in track[image_a, a]))
@@ -223,7 +223,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.rows(), whole)
 
     def test_tracks_need_memory(self):
-        """What the message advises is something else than what was asked for."""
+        """The message advises options that differ from the requested ones."""
         self.match()
         whole = self.rows()
         for arguments, reason in (((), "judge its 15 verified pairs: expected a larger --max-memory, or --doubtful keep"),
@@ -247,7 +247,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.rows("all.db")["two_view_geometries"], whole)
 
     def test_tracks_of_other_geometry(self):
-        """A pair that another program has verified again keeps that result."""
+        """If another program has verified a pair again, the pair keeps that result."""
         self.match()
         self.match("--tracks", "60")
         pair, rows = self.ask("SELECT pair_id, rows FROM hartsift_doubtful_pairs WHERE reason = 'short tracks'")[0]
@@ -272,13 +272,13 @@ class Doubtful(CommandCase):
                 process.send_signal(kind)
                 process.wait()
                 doubtful = self.rows().get("hartsift_doubtful_pairs", [])
-                self.assertIn(len(doubtful), (0, len(ALIKE)))  # all or none
+                self.assertIn(len(doubtful), (0, len(ALIKE)))  # all doubtful pairs are moved, or none
             self.match()
             self.assertEqual(self.rows(), self.rows("one.db"))
 
     def write_pairs(self, name, pairs):
-        """Synthetic verified pairs of scenes: (first, second, inliers, matches, feature of the second - of the
-        first)."""
+        """Writes verified pairs of synthetic scenes: (first, second, inliers, matches, feature of the second - feature of
+        the first)."""
         numbers = {scene.split("_")[-1]: number for number, scene in self.ask("SELECT image_id, name FROM images", name=name)}
         for first, second, inliers, matches, shift in pairs:
             if not {first, second} <= set(numbers):
@@ -294,7 +294,7 @@ class Doubtful(CommandCase):
                      inliers, data[:8 * inliers], struct.pack("<9d", 0, 0, inliers, 0, 0, 2, 3, 4, matches), name=name)
 
     def test_parts_that_are_merged(self):
-        """Shards that were matched and judged alone, then merged and matched, equal a single run."""
+        """Shards that were matched and judged separately, then merged and matched, equal a single run."""
         scenes = [f"@scene:320x240:{i}" for i in range(1, 7)]
         self.write("list.txt", "\n".join(scenes).encode())
         for output, more in (("whole.db", ()), ("a.db", ("--shard", "1/2")), ("b.db", ("--shard", "2/2"))):
@@ -314,7 +314,7 @@ class Doubtful(CommandCase):
         self.match("--pairs", "a.db.txt", name="whole.db")
         self.assertEqual(len(self.rows("whole.db")["hartsift_doubtful_pairs"]), 2)
         for order in (("a.db", "b.db"), ("b.db", "a.db")):
-            for _ in range(2):  # the second time, onto an existing judged output
+            for _ in range(2):  # the second merge overwrites a judged output
                 self.run_it("merge", *order, "-o", "all.db", "-q")
                 self.write_pairs("all.db", links)
                 self.match("--pairs", "a.db.txt", "--doubtful", "keep", name="all.db")
@@ -330,7 +330,7 @@ class Doubtful(CommandCase):
         self.match("--doubtful", "keep")
         self.write("listed.txt", b"2.jpg 3.jpg\n")
         before = self.read("d.db")
-        pair = BASE + 2  # a sure one, next to others
+        pair = BASE + 2  # a sure pair, next to others
         beyond = struct.pack("<2I", 5000000, 1)
         for damage, values in (("rows = 7", ()), ("rows = 4611686018427387904", ()), ("data = NULL", ()),
                                ("data = substr(data, 9) || ?", (beyond,)), ("data = CAST(substr(data, 9) AS BLOB) || ?", (beyond,)),
@@ -359,7 +359,7 @@ class Doubtful(CommandCase):
         self.assertEqual(len(self.ask("SELECT * FROM hartsift_doubtful_pairs")), len([p for p in ALIKE if 6 not in p]))
 
     def test_counts_of_matches_that_lie(self):
-        """Corrupt rows do not remove a pair that would have stayed, and produce no number out of range."""
+        """Corrupt counts do not remove a pair that would have stayed, and no printed number is out of range."""
         self.match("--doubtful", "keep")
         self.write("listed.txt", b"1.jpg 2.jpg\n")
         self.ask("UPDATE matches SET rows = 4611686018427387904 WHERE pair_id = ?", 2 * BASE + 3)
@@ -370,7 +370,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.aside(), ALIKE)
 
     def test_matches_that_were_deleted(self):
-        """COLMAP keeps geometries whose matches are deleted. The number of other matches is then unknown, and the pairs
+        """COLMAP keeps geometries whose matches are deleted. The number of other matches is then unknown, so the pairs
         stay."""
         self.match("--doubtful", "keep")
         self.ask("DELETE FROM matches WHERE pair_id = ?", BASE + 6)

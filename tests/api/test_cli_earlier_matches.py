@@ -41,7 +41,7 @@ class Case(CommandCase):
             self.write(name, b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(rows))
 
     def match(self, *arguments, status=DONE):
-        """The records and standard error."""
+        """Returns the records and standard error."""
         output, errors = self.run_it("match", "--database", "d.db", "--json", *arguments, status=status)
         return [json.loads(line) for line in output.decode().splitlines()], errors
 
@@ -50,7 +50,7 @@ class Case(CommandCase):
 
 
 class Stale(Case):
-    """Matches whose indices refer to deleted features."""
+    """Tests matches whose indices refer to deleted features."""
 
     def assert_within(self):
         features = dict(self.ask("SELECT image_id, rows FROM keypoints"))
@@ -61,8 +61,8 @@ class Stale(Case):
                     self.assertLess(second, features[pair % PAIR_BASE])
 
     def test_features_that_were_cleared(self):
-        """Features deleted by COLMAP's database_cleaner, of all images or of one: an image that gets new ones loses all
-        its matches."""
+        """COLMAP's database_cleaner deletes the features of all images or of one. An image that gets new features loses
+        all its matches."""
         self.match("-q")
         matched = self.read("d.db")
         for where, left in (("", 0), (" WHERE image_id = 2", 3)):
@@ -77,7 +77,7 @@ class Stale(Case):
             self.assert_within()
 
     def test_indices_beyond_the_features(self):
-        """Another program replaced features: their pairs are named and matched anew."""
+        """Another program replaced features. The pairs of these images are named and matched anew."""
         self.match("-q")
         self.ask("UPDATE keypoints SET rows = 60, data = substr(data, 1, 60 * 24) WHERE image_id = 2")
         self.ask("UPDATE descriptors SET rows = 60, data = substr(data, 1, 60 * 128) WHERE image_id = 2")
@@ -92,7 +92,7 @@ class Stale(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config > 1"), [(6,)])
 
     def test_geometry_beyond_the_features(self):
-        """Pairs with verified matches alone, which the mapper reads."""
+        """Only verified matches, which the mapper reads, refer to missing features."""
         self.match("-q")
         self.ask("DELETE FROM matches")
         self.ask("UPDATE two_view_geometries SET rows = 1, data = ? WHERE pair_id = ?", struct.pack("<2I", 3, 250), PAIR_BASE + 2)
@@ -129,7 +129,7 @@ class WithoutGeometry(Case):
         return geometry
 
     def check_verified(self, *arguments):
-        """One more run completes the rest, with the result of a single run; existing matches stay."""
+        """Checks that one more run completes the rest with the result of a single run, and that existing matches stay."""
         before = self.ask(MATCHES)
         records, errors = self.match(*arguments)
         self.assertEqual(len(records), 6)
@@ -166,7 +166,8 @@ class WithoutGeometry(Case):
         self.assertEqual(self.ask(GEOMETRY), wanted)
 
     def test_of_another_program(self):
-        """Raw matches between keypoints without descriptors, or with another program's, in any order of images."""
+        """Raw matches are between keypoints without descriptors, or with another program's descriptors, in any order of
+        images."""
         self.match("-q", "--no-verify")
         for change in ("DELETE FROM descriptors", "UPDATE descriptors SET cols = 256, data = data || data"):
             matched = self.read("d.db")
@@ -186,7 +187,7 @@ class WithoutGeometry(Case):
                          [(PAIR_BASE + 4,), (2 * PAIR_BASE + 3,)])
 
     def test_some_of_them(self):
-        """Matched pairs, pairs to verify and new pairs in one run."""
+        """One run has matched pairs, pairs to verify, and new pairs."""
         self.match("-q")
         self.ask("DELETE FROM two_view_geometries WHERE pair_id > ?", 2 * PAIR_BASE)
         self.ask("DELETE FROM matches WHERE pair_id > ?", 3 * PAIR_BASE)
@@ -202,7 +203,7 @@ class WithoutGeometry(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries"), [(0,)])
 
     def test_no_matches_at_all(self):
-        """Verification of an empty list fails, as in a single run."""
+        """Verification of an empty list fails, with the result of a single run."""
         self.ask("INSERT INTO matches(pair_id, rows, cols, data) VALUES(?, 0, 2, NULL)", PAIR_BASE + 2)
         records, errors = self.match()
         self.assertEqual(records[0], {"image_a": "0.pgm", "image_b": "1.pgm", "matches": 0, "inliers": 0, "model": None})
@@ -218,7 +219,7 @@ class WithoutGeometry(Case):
         self.assertIn("--replace: 6 pairs have matches; what is matched now", errors)
 
     def test_replaced_only_by_something(self):
-        """Images without descriptors keep their matches."""
+        """Images without descriptors keep their matches, because nothing could replace them."""
         self.match("-q", "--no-verify")
         self.ask("DELETE FROM descriptors")
         before = self.ask(MATCHES)
@@ -227,7 +228,7 @@ class WithoutGeometry(Case):
 
 
 class Failures(Case):
-    """One line per image, or one for all, never one per pair."""
+    """Failures give one line per image, or one for all, and never one per pair."""
 
     def expect(self, errors, lines, failed):
         self.assertEqual(len(errors.splitlines()), lines + 1, errors)
@@ -256,7 +257,7 @@ class Failures(Case):
         self.assertEqual(len(self.lines(errors, "5 more pairs: ")), 1, errors)
 
     def test_that_cannot_be_compared(self):
-        """A common property of two images: the reason is printed once."""
+        """If two images have the same property, the reason is printed once."""
         self.extract(*NAMES[2:], "-o", "d.db", "--max-features", "250", "--profile", "colmap", "--replace", "-q")
         _, errors = self.match(status=FAILED)
         self.expect(errors, 2, 4)
@@ -276,7 +277,7 @@ class Failures(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries"), [(3,)])
 
     def test_of_many_pairs(self):
-        """One line per image with the fault, however many pairs it has."""
+        """An image with a fault gives one line, however many pairs it has."""
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
             for number in range(10, 50):
                 database.execute("INSERT INTO images(image_id, name, camera_id) VALUES(?, ?, 1)", (number, f"n{number}"))

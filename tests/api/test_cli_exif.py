@@ -72,7 +72,7 @@ class Extract(ExifCase):
         self.assertIn("--exif and --no-exif: expected one of them", errors)
 
     def test_mask_and_region(self):
-        """Both are in pixels of the picture as the format's programs read it."""
+        """Mask and region are in pixels of the picture as the format's programs read it."""
         self.write("wide.pgm", pgm(WIDTH, HEIGHT, lambda x, y: 255 if x < WIDTH // 2 else 0))
         self.write("tall.pgm", pgm(HEIGHT, WIDTH, lambda x, y: 255))
         for folder in ("photos", "stored"):
@@ -114,8 +114,7 @@ class Batch(ExifCase):
 
 class MatchAndDraw(ExifCase):
     def test_indices_for_colmap(self):
-        """Indices count in the features that extract writes for COLMAP, whose order differs when the picture is
-        rotated."""
+        """Indices refer to the features that extract writes for COLMAP, whose order differs if the picture is rotated."""
         for name in ("photos", "stored"):
             self.run_it("match", f"{name}/p.jpg", "plain.jpg", "-o", name + ".txt", "-q")
             self.run_it("match", f"{name}/p.jpg", "plain.jpg", "-o", name + ".csv", "-q")

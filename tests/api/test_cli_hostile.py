@@ -22,8 +22,8 @@ def npy_header(descr, shape):
 
 
 def jpeg_of_little(width, height):
-    """A progressive JPEG of a hundred bytes with arithmetic coding: the decoder can produce zeros without end, and
-    libjpeg keeps all coefficients (ITU-T T.81, B.2)."""
+    """Returns a progressive JPEG of a hundred bytes with arithmetic coding, from which the decoder can produce zeros
+    without end. libjpeg keeps all coefficients (ITU-T T.81, B.2)."""
     steps = b"\xff\xdb" + struct.pack(">HB", 67, 0) + b"\x01" * 64
     frame = b"\xff\xca" + struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\x01\x11\x00"
     scan = b"\xff\xda" + struct.pack(">HB", 8, 1) + b"\x01\x00" + b"\x00\x00\x00"
@@ -31,7 +31,7 @@ def jpeg_of_little(width, height):
 
 
 def png_16(side, rows):
-    """A PNG of gray samples of 16 bits."""
+    """Returns a PNG of 16-bit gray samples."""
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
@@ -42,7 +42,7 @@ def png_16(side, rows):
 
 class HostileCase(CommandCase):
     def peak_of(self, *arguments, **settings):
-        """Exit status, standard error and the peak memory of the command in bytes."""
+        """Returns exit status, standard error and the peak memory of the command in bytes."""
         with open(self.path("errors"), "wb") as errors:
             run = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, env=self.environment(), stderr=errors,
                                    stdout=subprocess.DEVNULL, **settings)
@@ -51,8 +51,8 @@ class HostileCase(CommandCase):
         return run.returncode, self.read("errors").decode(), usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
     def assert_small_failure(self, said, *arguments, **settings):
-        """The command fails with this message, and its peak memory exceeds that of a trivial picture by a bounded
-        amount."""
+        """Checks that the command fails with this message, and that its peak memory exceeds that of a trivial picture by a
+        bounded amount."""
         self.write("small.pgm", pgm(8, 8))
         _, _, small = self.peak_of("stats", "small.pgm")
         status, errors, peak = self.peak_of(*arguments, **settings)
@@ -76,13 +76,13 @@ class Pictures(HostileCase):
                                   "--max-memory", "480M")
 
     def test_scenes_are_refused_before_they_are_rendered(self):
-        """30 000 x 30 000 samples take the better part of an hour."""
+        """Rendering 30 000 x 30 000 samples would take the better part of an hour."""
         for command in ("extract", "match"):
             self.assert_small_failure("even in the smallest tiles", command, *["@scene:30000x30000"] * (1 + (command == "match")),
                                       "--max-memory", "1G")
 
     def test_endless_standard_input(self):
-        """A TIFF, whose directory may be at any offset; for other formats the header is read first."""
+        """Only a TIFF is read further than its header, because its directory may be at any offset."""
         endless = subprocess.Popen([sys.executable, "-c", "import sys\nwrite = sys.stdout.buffer.write\n"
                                     "write(b'II*\\0\\0\\0\\0\\xff')\nwhile True: write(bytes(1 << 20))"],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -92,7 +92,7 @@ class Pictures(HostileCase):
         endless.wait()
 
     def test_rows_within_a_limit(self):
-        """A picture that does not fit is decoded row by row, with the features of the whole picture."""
+        """A picture that does not fit into the limit is decoded row by row and has the features of the whole picture."""
         if not re.search(rb"PNG images +yes", self.info):
             self.skipTest("no PNG")
         side = 2400
@@ -106,7 +106,7 @@ class Pictures(HostileCase):
         self.assertEqual(self.extract("big.png", *coarse, "--max-memory", "9M")[0], expected)
         errors = self.extract("big.pgm", *coarse, "--max-memory", "9M", status=FAILED)[1]
         self.assertIn("--max-memory", errors)
-        for name, limit in (("big.png", "100K"), ("big.pgm", "12M")):  # the limit in the message suffices for all of it
+        for name, limit in (("big.png", "100K"), ("big.pgm", "12M")):  # the limit in the message suffices for the whole run
             errors = self.extract(name, *coarse, "--max-memory", limit, status=FAILED)[1]
             enough = re.search(r"smallest tiles (\d+) are enough", errors)
             self.assertIsNotNone(enough, errors)
@@ -121,7 +121,7 @@ class Pictures(HostileCase):
             self.assertIn("damaged PNG", errors, limit)
 
     def test_limit_that_nobody_gave(self):
-        """Half of the memory that the process may use, which is its address space here."""
+        """Without a limit the command uses half of the memory that the process may use, which is its address space here."""
         def narrow():
             resource.setrlimit(resource.RLIMIT_AS, (768 * MEGABYTE, resource.RLIM_INFINITY))
         runs = subprocess.run([COMMAND, "info"], preexec_fn=narrow, env=self.environment(), check=False,
@@ -131,12 +131,13 @@ class Pictures(HostileCase):
         self.assert_small_failure("more than the 402653184 bytes that are half the memory of the limit of the address space",
                                   "stats", "@scene:30000x30000", preexec_fn=narrow)
         _, errors, _ = self.peak_of("stats", "@scene:30000x30000", "--max-memory", "0", preexec_fn=narrow)
-        self.assertNotIn("half the memory", errors)  # there is no limit, and the system has no memory
+        self.assertNotIn("half the memory", errors)  # no limit was set, but the system has no memory
 
 
 class Archives(HostileCase):
     def archive(self, keypoints, descriptor_count, megabytes, compression):
-        """An archive of [keypoints, 4] keypoints and `megabytes` of zeros as descriptors, with a claimed shape."""
+        """Returns an archive of [keypoints, 4] keypoints and `megabytes` of zeros as descriptors, whose stated shape is
+        false."""
         with zipfile.ZipFile(self.path("bomb.npz"), "w", compression) as archive:
             with archive.open("keypoints.npy", "w") as entry:
                 entry.write(npy_header("<f4", (keypoints, 4)) + bytes(16 * keypoints))

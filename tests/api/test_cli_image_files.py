@@ -24,7 +24,7 @@ SIZES = {BYTE: "B", SHORT: "H", LONG: "I", DOUBLE: "d"}
 
 
 def gray():
-    """The gray samples of a picture with structure, row by row."""
+    """Returns gray samples of a picture with structure, row by row."""
     data = blots(WIDTH, HEIGHT, 7)[-WIDTH * HEIGHT:]
     return [data[y * WIDTH:(y + 1) * WIDTH] for y in range(HEIGHT)]
 
@@ -34,7 +34,7 @@ def chunk(name, data, checksum=0):
 
 
 def png(rows, bits=8, before=b"", after=b"", end=True):
-    """A gray PNG from rows of bytes. before, after: chunks before and after the pixels."""
+    """Returns a gray PNG from rows of bytes. before, after: chunks before and after the pixels."""
     width = len(rows[0]) * 8 // bits
     header = struct.pack(">IIBBBBB", width, len(rows), bits, 0, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + row for row in rows))
@@ -44,13 +44,13 @@ def png(rows, bits=8, before=b"", after=b"", end=True):
 
 
 def exif_chunk(*entries, checksum=0):
-    """An eXIf chunk; entries in the form of with_exif."""
+    """Returns an eXIf chunk. Entries have the form of with_exif."""
     segment = with_exif(b"\xff\xd8", *entries)[6:]
     return chunk(b"eXIf", segment[6:], checksum)
 
 
 class Page:
-    """A page of a TIFF in one strip, 'II'."""
+    """A page of a little-endian TIFF, in one strip."""
 
     def __init__(self, width, height, data, photometric=1, bits=(8,), extra=(), sub=()):
         self.data, self.sub = data, sub
@@ -59,7 +59,7 @@ class Page:
                         278: (LONG, [height]), 279: (LONG, [len(data)]), **{e[0]: e[1:] for e in extra}}
 
     def put(self, out, next_page):
-        """Appends strip and directory; next_page sets the offset of the next page. Returns the directory's offset."""
+        """Appends strip and directory. next_page sets the offset of the next page. Returns the directory's offset."""
         below = [page.put(out, 0) for page in self.sub]
         strip = len(out)
         out += self.data + bytes(len(self.data) % 2)
@@ -78,7 +78,7 @@ class Page:
 
 
 def tiff(*pages):
-    """A TIFF of pages in this order; they are written from the last to the first."""
+    """Returns a TIFF of pages in this order. They are written from the last to the first."""
     out, following = bytearray(b"II*\0\0\0\0\0"), 0
     for page in reversed(pages):
         following = page.put(out, following)
@@ -91,7 +91,7 @@ def gray_page(rows, **settings):
 
 
 def words(rows, of=lambda value: value):
-    """Rows of 16 bits."""
+    """Returns rows of 16-bit samples."""
     return [struct.pack(f"<{len(row)}H", *map(of, row)) for row in rows]
 
 
@@ -101,7 +101,7 @@ def gray16(rows, of, **settings):
 
 class ImageCase(BatchCase):
     def record(self, name, *options, **settings):
-        """The JSON record of extract, and its standard error."""
+        """Returns the JSON record of extract, and its standard error."""
         output, errors = self.extract(name, "--json", "-o", "out.npz", "-q", *options, **settings)
         return json.loads(output), errors
 
@@ -153,7 +153,7 @@ class ExifOfPng(ImageCase):
         self.assertIn("eXIf", errors)
 
     def test_focal_plane_without_a_unit_is_of_inches(self):
-        """EXIF 2.32: the default of FocalPlaneResolutionUnit is 2."""
+        """In EXIF 2.32 the default of FocalPlaneResolutionUnit is 2, inches."""
         entries = focal_plane(7.0, 5080.0, 2)
         self.write("with.png", png(gray(), before=exif_chunk([], entries)))
         self.write("without.png", png(gray(), before=exif_chunk([], entries[:2])))
@@ -185,7 +185,7 @@ class Pages(ImageCase):
         self.assertEqual(self.features("unsaid.tif"), self.expected)
 
     def test_masks_are_passed_over(self):
-        """A page that is the transparency mask of another page; alone it is an ordinary picture."""
+        """A page that is the transparency mask of another page is skipped. Alone it is an ordinary picture."""
         white = [b"\xff" * len(row) for row in self.rows]
         mask = gray_page(white, extra=((254, LONG, [4]),))
         for pages in ((mask, gray_page(self.rows)), (mask, gray_page(self.small, extra=self.REDUCED), gray_page(self.rows))):
@@ -220,7 +220,7 @@ class Samples(ImageCase):
         self.rows = gray()
 
     def same_as_8_bits(self, *arguments):
-        """About as many features as the 8-bit picture has."""
+        """Checks that there are about as many features as in the 8-bit picture."""
         self.write("eight.png", png(self.rows))
         expected = len(self.features("eight.png"))
         found = len(self.features(*arguments))
@@ -228,7 +228,7 @@ class Samples(ImageCase):
         self.assertLess(abs(found - expected), 0.1 * expected + 2, arguments)
 
     def test_cmyk(self):
-        """No ink but black: gray."""
+        """Without ink other than black, CMYK is gray."""
         data = b"".join(bytes([0, 0, 0, 255 - value]) for row in self.rows for value in row)
         self.write("a.tif", tiff(Page(WIDTH, HEIGHT, data, photometric=5, bits=(8,) * 4)))
         deep = b"".join(struct.pack("<4H", 0, 0, 0, 65535 - 257 * value) for row in self.rows for value in row)
@@ -295,7 +295,7 @@ class Samples(ImageCase):
         self.same_as_8_bits("wrong.tif")
 
     def test_range_of_a_picture_that_is_not_held(self):
-        """Decoded row by row within a limit that its float samples exceed: the same features."""
+        """Decoded row by row, within a limit that the float samples exceed, the picture has the same features."""
         rows = [b"".join(struct.pack(">H", row[x // 12] * 4095 // 255) for x in range(12 * WIDTH)) for row in self.rows]
         self.write("a.png", png([row for row in rows for _ in range(12)], 16))
         ranged = ["a.png", "--value-range", "0:4095", "--first-octave", "1", "--threads", "1"]
@@ -366,7 +366,7 @@ class Damage(ImageCase):
                     self.write("a.csv", self.extract(name, "--format", "csv")[0])
                 errors = self.run_it(command[0], name, *command[1:], "--strict", status=FAILED)[1]
                 self.assertIn(name, errors, command)
-            # The path that does not hold the picture.
+            # The picture is now read without being held in memory.
             self.assertEqual(self.record(name, "--max-memory", "500M")[1].count("warning"), 1)
             self.extract(name, "--max-memory", "500M", "--strict", "-q", status=FAILED)
 
@@ -395,11 +395,11 @@ class Damage(ImageCase):
 
 
 class Streams(ImageCase):
-    """A stream is read no further than the header that rules out an image."""
+    """A stream is read only up to the header that shows that it is no image."""
     MOST = 64 << 20
 
     def taken(self, start, *options):
-        """The number of bytes read from an endless stream, and the message."""
+        """Returns the number of bytes read from an endless stream, and the message."""
         run = subprocess.Popen([COMMAND, "extract", "-", "-o", "out.npz", *options], cwd=self.folder,
                                env=self.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         count, data = 0, start + bytes(1 << 16)

@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 53, 37
 
 
 def sums(rows, x, y, width, height, threshold):
-    """The record of one tile, from its pixels."""
+    """Returns the record of one tile, computed from its pixels."""
     pixels = [value for row in rows[y:y + height] for value in row[x:x + width]]
     return {"x": x, "y": y, "width": min(width, len(rows[0]) - x), "height": min(height, len(rows) - y),
             "sum": sum(pixels), "mean": sum(pixels) / len(pixels), "min": min(pixels), "max": max(pixels),
@@ -92,7 +92,7 @@ class Stats(Case):
 
 
 class Convolve(Case):
-    """Signals as text, .npy and .bin; expected values by the definition."""
+    """Signals are text, .npy and .bin. Expected values are computed by the definition."""
 
     def filtered(self, values, taps, ends):
         radius, last = len(taps) // 2, len(values) - 1
@@ -114,7 +114,7 @@ class Convolve(Case):
         random_numbers = random.Random(3)
         for length in (1, 2, 3, 200):
             values = [random_numbers.gauss(0, 1) for _ in range(length)]
-            text = "# noise\n\n" + "\n".join(map(repr, values))  # without a last line end
+            text = "# noise\n\n" + "\n".join(map(repr, values))  # the last line has no line end
             self.write("signal.txt", text.encode())
             for ends in ("zero", "replicate", "reflect-101"):
                 for option, taps in (("mean:5", [0.2] * 5), ("1,2.5,-3", [1, 2.5, -3]), ("@taps.txt", [0.5, 0.25, 0.125])):
@@ -227,7 +227,7 @@ class Hist(Case):
         errors = self.run_it("hist", "image.pgm", "--equalize", "-", status=USAGE)[1]
         self.assertIn("standard output", errors)
         self.run_it("hist", "image.pgm", "--equalize", "x.png", "-o", "x.png", status=USAGE)
-        # The same file under another name, which is only visible once it exists.
+        # The other name denotes the same file, which can only be known when the file exists.
         errors = self.run_it("hist", "image.pgm", "--equalize", "y.pgm", "-o", "./y.pgm", status=FAILED)[1]
         self.assertIn("overwrite", errors)
         with open(self.path("y.pgm"), "rb") as file:

@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 240, 180
 
 class PairsCase(CommandCase):
     def pairs(self, *arguments, status=DONE):
-        """The matched pairs of names, in their order."""
+        """Returns the matched pairs of names, in their order."""
         output, self.errors = self.run_it("match", "--database", "d.db", *arguments, "--json", "--no-verify", status=status)
         return [(record["image_a"], record["image_b"]) for record in map(json.loads, output.decode().splitlines())]
 
@@ -27,7 +27,7 @@ class PairsCase(CommandCase):
 class Scenes(PairsCase):
     """Views of generated scenes: view V of scene S is frameN.pgm, N = V * SCENES + S."""
 
-    database = None  # its bytes, set by the first test
+    database = None  # the database's bytes, set by the first test
 
     def setUp(self):
         super().setUp()
@@ -72,7 +72,7 @@ class Scenes(PairsCase):
             return [(order[a], order[b]) for a, b in sorted(map(sorted, numbered))]
         self.assertEqual(self.pairs("--pairs", "sequential:2"), neighbors(1, 2))
         self.assertEqual(self.pairs("--pairs", "sequential:4,quadratic", "--replace"), neighbors(1, 2, 3, 4, 8))
-        self.assertEqual(self.pairs("--pairs", "sequential:4,quadratic"), [])  # they exist already
+        self.assertEqual(self.pairs("--pairs", "sequential:4,quadratic"), [])  # these pairs are matched already
         self.assertEqual(len(self.pairs("--pairs", "sequential:1000", "--replace")), SCENES * VIEWS * (SCENES * VIEWS - 1) // 2)
 
     def test_retrieval_finds_the_views_of_a_scene(self):
@@ -123,7 +123,7 @@ class Scenes(PairsCase):
             self.assertIn("list.txt:2: is longer than ", self.errors)
 
     def test_counts_that_are_none_fail_their_own_pairs(self):
-        """A false claim in one image's row does not affect pairs of other images."""
+        """A false count in one image's row does not affect pairs of other images."""
         before = self.read("d.db")
         for rows in (-5, 2 ** 31 - 1, 2 ** 62, 2 ** 63 - 1):
             self.write("d.db", before)
@@ -147,7 +147,7 @@ class Scenes(PairsCase):
 
 
 class Rigs(PairsCase):
-    """Databases with rigs: frames follow each other."""
+    """In databases with rigs, the images of neighbouring frames are paired."""
 
     TABLES = """CREATE TABLE rigs (rig_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, ref_sensor_id INTEGER NOT NULL,
         ref_sensor_type INTEGER NOT NULL);
@@ -158,8 +158,8 @@ class Rigs(PairsCase):
         sensor_type INTEGER NOT NULL)"""
 
     def make(self, *rigs):
-        """Each rig: a list of frames, each a list of the names that its cameras took, None for a camera that took none.
-        Images are numbered by name."""
+        """Makes rigs. Each rig is a list of frames; each frame is a list of the names that its cameras took, with None for
+        a camera that took none. Images are numbered by name."""
         self.extract("@scene:64x48", "-o", "d.db", "-q")
         numbers = {name: i for i, name in enumerate(sorted(name for rig in rigs for frame in rig for name in frame if name), 1)}
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
@@ -178,7 +178,7 @@ class Rigs(PairsCase):
                             database.execute("INSERT INTO frame_data VALUES(?, ?, ?, 0)", (number, numbers[name], 10 * rig + camera))
 
     def follow(self, frames, *steps):
-        """All pairs of images of frames up to this distance, and within each frame."""
+        """Returns all pairs of images of frames up to this distance, and within each frame."""
         frames = [[name for name in frame if name] for frame in frames]
         found = [pair for frame in frames for pair in itertools.combinations(frame, 2)]
         for step in steps:
@@ -198,14 +198,14 @@ class Rigs(PairsCase):
         self.assertEqual(len(self.pairs("--pairs", "sequential:99", "--replace")), 16 * 15 // 2)
 
     def test_other_names(self):
-        """The order within a camera counts, not the prefix of a name; numbers compare as numbers."""
+        """The order of images within a camera counts, not the prefix of a name. Numbers in names compare as numbers."""
         rig = [[f"{i}_front", f"{i}_back", f"up{i}"] for i in (2, 9, 10, 11)]
         self.make(rig)
         self.assertEqual(sorted(tuple(sorted(pair)) for pair in self.pairs("--pairs", "sequential:1")), self.follow(rig, 1))
 
     def test_images_that_are_missing(self):
-        """A camera that missed a frame continues with its next one, and other cameras' images of that frame still
-        follow."""
+        """If a camera missed a frame, its next image follows. Images of other cameras in that frame still follow each
+        other."""
         rig = [["a/0", "b/0"], ["a/1", None], ["a/2", "b/2"], [None, "b/3"], ["a/4", "b/4"]]
         self.make(rig)
         found = self.pairs("--pairs", "sequential:1")
@@ -242,8 +242,8 @@ class Places(PairsCase):
         self.extract(*self.PLACES, "-o", "d.db", "-q", "--max-features", "50")
 
     def test_within_metres(self):
-        # As for COLMAP, h has no position for lack of an altitude. To the north of a: b 11.1 m, c 33.4 m; d and g 15.2
-        # m apart in the south; altitudes do not count.
+        # As in COLMAP, h has no position because it has no altitude. To the north of a: b 11.1 m, c 33.4 m; d and g
+        # 15.2 m apart in the south; altitudes do not count.
         self.assertEqual(self.pairs("--pairs", "spatial:12"), [("a.jpg", "b.jpg")])
         self.assertIn("2 of 8 images have no position", self.errors)
         self.assertEqual(self.pairs("--pairs", "spatial:25", "--replace"),

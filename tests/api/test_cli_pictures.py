@@ -37,7 +37,7 @@ class Match(CommandCase):
         self.assertEqual(files, images)
 
     def scene_file(self, number):
-        """The generated scene as a picture file: the output of draw without features."""
+        """Writes the generated scene as a picture file: draw without features does so."""
         self.run_it("draw", f"@scene:320x240:{number}", "--contrast", "1", "-o", "scene.png")
         return self.read("scene.png")
 
@@ -190,7 +190,7 @@ class Draw(CommandCase):
         width, height, pixels = read_ppm(self.read("one.ppm"))
         self.assertEqual((width, height), (200, 150))
         coloured = [(i % width, i // width) for i in range(width * height)
-                    if len(set(pixels[3 * i:3 * i + 3])) > 1]  # the scene is gray
+                    if len(set(pixels[3 * i:3 * i + 3])) > 1]  # a coloured pixel, because the scene is gray
         radius = 5 * rows[0]["sigma"] + 3
         self.assertGreater(len(coloured), 10)
         for x, y in coloured:
@@ -230,7 +230,7 @@ class Draw(CommandCase):
 
 
 class DrawMatches(CommandCase):
-    """Two flat pictures of 40x30 and 50x20, two features each, at known positions."""
+    """Tests two flat pictures of 40x30 and 50x20 with two features each, at known positions."""
     INLIER, OUTLIER = (86, 180, 233), (213, 94, 0)
 
     def setUp(self):
@@ -262,10 +262,10 @@ class DrawMatches(CommandCase):
     def test_lines_and_colours(self):
         pixel, errors = self.draw(b"index_a,index_b,distance,inlier\n0,0,1,1\n1,1,1,0\n")
         self.assertIn("a.pgm, b.pgm: 94x30, 2 matches, 1 inliers -> x.ppm", errors)
-        for x in (20, 30, 41, 50, 60):  # from (10, 5) to (44 + 30, 5)
+        for x in (20, 30, 41, 50, 60):  # the line from (10, 5) to (44 + 30, 5)
             self.assertTrue(self.near(self.INLIER, pixel(x, 5)), (x, pixel(x, 5)))
         self.assertEqual(pixel(8, 12), (100,) * 3)
-        middle = pixel(52, 20)  # of (20, 25) to (44 + 40, 15): half transparent over black
+        middle = pixel(52, 20)  # the line from (20, 25) to (44 + 40, 15) is half transparent over black
         self.assertGreater(middle[0], middle[2] + 40)
         self.assertGreater(middle[0], middle[1] + 20)
 
@@ -296,12 +296,12 @@ class DrawMatches(CommandCase):
         self.run_it("draw", "-", scenes[1], "s.csv", "-o", "s.png", stdin=one)
 
     def test_other_features_than_those_matched(self):
-        """More features of the image, with other options: the indices would not fit."""
+        """The features are more, because of other options, so the indices of the matches would not fit."""
         scenes = ["@scene:160x120:3", "@scene:150x130:3"]
         for i, scene in enumerate(scenes):
             self.extract(scene, "-o", f"{i}.npz", "-q")
             self.extract(scene, "--contrast", "0.02", "-o", f"more{i}.npz", "-q")
-            self.extract(scene, "-o", f"{i}.key", "-q")  # the same, in another format
+            self.extract(scene, "-o", f"{i}.key", "-q")  # the same features in another format
             self.extract(scene, "--descriptor", "f32", "-o", f"float{i}.npz", "-q")
         for name in ("m.csv", "m.json"):
             self.run_it("match", "0.npz", "1.npz", "-o", name, "-q")

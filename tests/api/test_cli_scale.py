@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 301, 217
 
 
 def scaled(side, scale):
-    """Number of pixels of a side at 1/scale."""
+    """Returns the number of pixels of a side at 1/scale."""
     return -(-side // scale)
 
 
@@ -24,13 +24,13 @@ class Case(CommandCase):
         os.mkdir(self.path("photos"))
         self.run_it("draw", f"@scene:{WIDTH}x{HEIGHT}:5", "-o", "photos/a.jpg", "--max-features", "1", "-q")
         stored = self.read("photos/a.jpg")
-        # The same picture with an orientation of 90 degrees.
+        # The same picture has an orientation of 90 degrees.
         exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
         segment = b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif
         self.write("photos/turned.jpg", stored[:2] + segment + stored[2:])
 
     def features(self, *arguments, **settings):
-        """The content of format json."""
+        """Returns the content of format json."""
         return json.loads(self.run_it("extract", *arguments, "--format", "json", "-o", "-", **settings)[0])
 
 

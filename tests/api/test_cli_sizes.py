@@ -13,7 +13,7 @@ SCENE = "@scene:400x300:5"
 
 
 def blocks(width, height, black):
-    """A mask that is black on half of the picture: "left", "right" or "none"."""
+    """Returns a mask that is black on half of the picture: "left", "right" or "none"."""
     half = {"left": lambda x: x >= width // 2, "right": lambda x: x < width // 2, "none": lambda x: True}[black]
     return pgm(width, height, lambda x, y: 255 if half(x) else 0)
 
@@ -26,7 +26,7 @@ class Sizes(CommandCase):
         self.assertGreater(max(f["x"] for f in half), 300)
         self.assertEqual(self.features(SCENE, "--max-image-size", "400"), full)
         self.assertEqual(self.features(SCENE, "--max-image-size", "0"), full)
-        # The features of the reduced picture, with coordinates doubled about the pixels' corners.
+        # Features of the reduced picture get coordinates doubled about the corners of pixels.
         self.run_it("extract", SCENE, "--max-image-size", "200", "-o", "half.npz", "--quiet")
         self.run_it("match", "half.npz", SCENE, "--verify", "homography", "--json", "-o", "m.json", "--quiet")
         self.assertIn(b'"found": true', self.read("m.json"))
@@ -58,7 +58,7 @@ class Sizes(CommandCase):
 
 class Masks(CommandCase):
     def check(self, image, name, black, size=()):
-        """With masks/NAME.png the features of an image are those of the unmasked half."""
+        """Checks that with masks/NAME.png an image has the features of the unmasked half."""
         self.write("masks/" + name + ".png", blocks(400, 300, black))
         masked = self.features(image, "--masks", "masks", *size)
         whole = self.features(image, *size)
@@ -121,15 +121,15 @@ class Masks(CommandCase):
             os.unlink(self.path("masks", "photo.pgm.png"))
 
     def test_the_ending_may_be_replaced(self):
-        """COLMAP's second choice: DIR/a.png for a.jpg, if DIR/a.jpg.png does not exist."""
+        """COLMAP's second choice for a.jpg is DIR/a.png, if DIR/a.jpg.png does not exist."""
         picture = pgm(400, 300, lambda x, y: (x * x // 29 ^ y * y // 23) % 256)
         for name in ("a.pgm", "sub/b.c.pgm", "sub.d/e.pgm"):
             self.write("photos/" + name, picture)
         self.write("plain/whole.csv", b"")
         self.write("masks/sub/b.c.png", blocks(400, 300, "left"))
         self.write("masks/a.png", blocks(400, 300, "right"))
-        self.write("masks/a.pgm.png", blocks(400, 300, "left"))  # the first choice
-        self.write("masks/sub.png", blocks(400, 300, "left"))  # no extension: the dot is in the folder's name
+        self.write("masks/a.pgm.png", blocks(400, 300, "left"))  # COLMAP's first choice
+        self.write("masks/sub.png", blocks(400, 300, "left"))  # the name has no ending: its dot is in the folder's name
         _, errors = self.run_it("batch", "photos", "-o", "out", "--masks", "masks", "--format", "csv")
         self.assertIn("2 of 3 images have a mask in masks\n", errors)
         found = {name: self.read("out", name) for name in ("a.csv", "sub/b.c.csv", "sub.d/e.csv")}
@@ -141,7 +141,7 @@ class Masks(CommandCase):
         self.assertEqual(self.read("b.csv"), found["sub/b.c.csv"])
 
     def test_masks_that_match_nothing(self):
-        """A folder of masks with other names is an error; if only some images have no mask, they are counted."""
+        """A folder of masks with other names is an error. If only some images have no mask, they are counted."""
         for name in ("a.pgm", "b.pgm"):
             self.write("photos/" + name, pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
         os.makedirs(self.path("masks"))
@@ -160,7 +160,7 @@ class Masks(CommandCase):
         self.assertEqual(errors, "")
 
     def test_names_that_lead_out_of_the_folder(self):
-        """masks/../photos/a.pgm.png is not a mask: a leading part of a name that leaves a folder is dropped."""
+        """masks/../photos/a.pgm.png is not a mask: leading parts of a name that leave the folder are dropped."""
         home = os.path.basename(self.folder)
         self.write("photos/a.pgm", pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
         self.write("photos/a.png", pgm(60, 40))
@@ -173,7 +173,7 @@ class Masks(CommandCase):
         self.assertIn("1 of 2 images has a mask", errors)
 
     def test_masks_among_the_images(self):
-        """Masks are no images; in the images' own folder they would be taken for images."""
+        """Masks are no images, but in the images' own folder they would be taken for images."""
         for name in ("photos/a.png", "photos/masks/a.png"):
             self.write(name, pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
         os.symlink("masks", self.path("photos/link"))
@@ -264,7 +264,7 @@ class Neighbours(CommandCase):
         for i in range(0, len(three), 3):
             distances = [float(row[2]) for row in three[i:i + 3]]
             self.assertEqual(distances, sorted(distances))
-        radius = sorted(float(row[2]) for row in three)[len(three) // 4] + 1e-3  # after it, however it was rounded
+        radius = sorted(float(row[2]) for row in three)[len(three) // 4] + 1e-3  # just above that distance, however it was rounded
         within = self.rows("--radius", repr(radius))
         self.assertTrue(within and all(float(row[2]) <= radius for row in within))
         near = [row for row in three if float(row[2]) <= radius]

@@ -42,7 +42,7 @@ class Terminals(BatchCase):
         return run.wait(), shown.decode()
 
     def assert_wrapped(self, text, columns):
-        """Only a line without a space to break at may be wider."""
+        """Checks the widths of lines. Only a line without a space at which to break may be wider."""
         for line in text.splitlines():
             if len(line) > columns:
                 self.assertNotIn(" ", line.strip(), f"{columns}: {line}")
@@ -142,11 +142,11 @@ class Messages(BatchCase):
         arguments = ("@scene:64x48", "@scene:128x96", "--repeats", "3", "--threads", "1", "--device", "cpu")
         _, errors = self.run_it("bench", *arguments)
         self.assertRegex(errors, r"^2 images, 1 way of each: about \d+ s\n$")
-        self.assertEqual(self.run_it("bench", *arguments, "--json")[1].count("\n"), 1)  # only the records
+        self.assertEqual(self.run_it("bench", *arguments, "--json")[1].count("\n"), 1)  # standard output has only the records
 
 
 class Limits(BatchCase):
-    """The signal that ulimit -f causes."""
+    """Tests the signal that ulimit -f causes."""
 
     def limit(self, kind, value):
         return lambda: resource.setrlimit(kind, (value, resource.RLIM_INFINITY))

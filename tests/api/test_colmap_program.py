@@ -24,7 +24,7 @@ MATCH_ON_CPU = ("--SiftMatching.use_gpu", "0")
 
 
 class ColmapCase(CommandCase):
-    pictures = {}  # JPEGs by seed, for all tests
+    pictures = {}  # JPEGs by seed, which all tests share
 
     def setUp(self):
         super().setUp()
@@ -64,7 +64,7 @@ class ColmapCase(CommandCase):
         return [camera for (camera,) in self.ask("SELECT camera_id FROM images ORDER BY name")]
 
     def script(self, name, text):
-        """A program for PATH."""
+        """Writes a program into a folder of PATH."""
         self.write(name, text.encode())
         os.chmod(self.path(name), 0o755)
         return self.path(name)
@@ -381,14 +381,14 @@ class Inputs(ColmapCase):
         running.send_signal(signal.SIGINT)
         errors = first + running.stderr.read()
         running.stderr.close()
-        done = running.wait(60) == 0  # the machine was faster than the signal
+        done = running.wait(60) == 0  # the program may have finished before the signal
         self.assertTrue(done or b"the same command continues" in errors, errors)
         self.extract()
         self.assertEqual(len(self.names()), 40)
 
 
 class Matches(ColmapCase):
-    database = None  # its bytes, set by the first test
+    database = None  # the database's bytes, set by the first test
 
     def setUp(self):
         super().setUp()
@@ -496,7 +496,7 @@ class Matches(ColmapCase):
 
 
 class PassedOn(ColmapCase):
-    """Commands that go to COLMAP."""
+    """Tests commands that are passed to COLMAP."""
 
     FAKE = "#!/bin/sh\necho \"$0\" \"$@\"\nexit 7\n"
 

@@ -8,7 +8,8 @@
 
 enum { CALLERS = 4, FRAMES = 3 };
 
-/* One thread's context, profile and picture; cmocka's assertions must run on the main thread. */
+/* Context, profile and picture of a thread. Its checks are reported to the main thread, where cmocka's assertions must
+ * run. */
 typedef struct caller {
   hs_options options;
   hs_image image;
@@ -49,7 +50,7 @@ TEST(test_contexts_at_once) {
   }
 }
 
-/* One context used by one thread after another. */
+/* A context that several threads use one after another. */
 typedef struct borrowed {
   hs_context *c;
   const hs_image *image;
@@ -107,7 +108,7 @@ TEST(test_options_are_copied) {
 typedef struct float_mode {
   const char *name;
   int rounding;
-  bool flush; /* denormals flushed to zero, if the machine can */
+  bool flush; /* whether denormals are flushed to zero, if the machine can do so */
 } float_mode;
 
 static const float_mode modes[] = {{"upward", FE_UPWARD, false},
@@ -131,7 +132,7 @@ static bool mode_stands(const float_mode *m) {
   return stands;
 }
 
-/* All calls that compute, in the caller's mode: the same bytes, and the mode is unchanged after each. */
+/* All calls that compute give the same bytes in the caller's floating-point mode, and leave that mode unchanged. */
 static void check_mode(const float_mode *m, hs_profile profile, const hs_image *image, const hs_features *expected) {
   hs_options o = extraction_options(profile);
   const double turn[9] = {0.9, -0.3, 20.0, 0.3, 0.9, -5.0, 1e-4, 2e-4, 1.0};

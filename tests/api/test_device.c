@@ -1,5 +1,5 @@
 /*
- * Contexts on a CUDA device from the caller's view: failing allocations, limits, several at once, statistics, and
+ * Contexts on a CUDA device, as a caller uses them: failing allocations, limits, several at once, statistics, and
  * missing devices. Skipped without a device.
  */
 #include <pthread.h>
@@ -22,14 +22,14 @@ static int32_t devices(void) {
 
 #define GPU_TEST(NAME) TEST_WHERE(devices() > 0, NEEDS_GPU, NAME)
 
-/* A profile's options on the first device. */
+/* Returns a profile's options for the first device. */
 static hs_options device_options(hs_profile profile) {
   hs_options o = extraction_options(profile);
   o.device = HS_DEVICE_CUDA;
   return o;
 }
 
-/* The CPU's features for the options of a device context. */
+/* Returns the CPU's features for the options of a device context. */
 static hs_features cpu_features(const hs_options *options, const hs_image *image) {
   hs_options o = *options;
   o.device = HS_DEVICE_CPU;
@@ -50,7 +50,8 @@ BEFORE_TESTS() {
 
 /* ------------------------------------------------------------------ host allocations that fail */
 
-/* A context and a frame with this allocator; a failed frame is repeated, and every result must be right. */
+/* Creates a context with this allocator and extracts a frame. A failed frame is repeated, and every result must be
+ * right. */
 static hs_status extract_and_end(const hs_allocator *allocator) {
   hs_options o = device_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -89,7 +90,7 @@ GPU_TEST(test_failing_allocations) {
     scoped_features f = extraction_once(&o, &scene); /* the library stays usable after the failure */
     extraction_check_equal(&expected, &f, "beside a failed allocation");
   }
-  assert_true(failures >= 4); /* the context and its device part; two arrays of features */
+  assert_true(failures >= 4); /* allocations: the context, its device part, and two arrays of features */
 }
 
 GPU_TEST(test_known_size_allocates_nothing) {
@@ -146,7 +147,7 @@ GPU_TEST(test_max_memory) {
   assert_int_equal(statistics_of(tiling).frames, 6);
   hs_destroy(c);
   hs_destroy(tiling);
-  o.max_memory_bytes = 0; /* the limit was the reason */
+  o.max_memory_bytes = 0; /* without the limit the frame succeeds */
   c = extraction_context(&o);
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
   extraction_check_equal(&all, &f, "without the limit");
@@ -193,7 +194,8 @@ GPU_TEST(test_lists_beyond_the_limit) {
 
 enum { CALLERS = 2, PICTURES = 2, FRAMES = 20 };
 
-/* One thread's context, profile and pictures; cmocka's assertions must run on the main thread. */
+/* Context, profile and pictures of a thread. Its checks are reported to the main thread, where cmocka's assertions must
+ * run. */
 typedef struct caller {
   hs_options options;
   hs_image images[PICTURES];
@@ -266,7 +268,7 @@ GPU_TEST(test_statistics) {
   assert_true(s.candidates >= s.keypoints && s.features >= s.keypoints && s.keypoints > 10);
   assert_true(s.device_bytes > before.device_bytes && s.device_bytes <= device);
   assert_true(s.workspace_bytes <= host);
-  /* device memory is at least one level for each step of the doubled picture */
+  /* device memory holds at least one level for each step of the doubled picture */
   const uint64_t samples = (uint64_t)(2 * scene.width - 1) * (uint64_t)(2 * scene.height - 1);
   assert_true(s.device_bytes > samples * sizeof(float) * (uint64_t)o.scales);
 }

@@ -1,6 +1,6 @@
 /*
- * The primitives for device memory in a context on the CPU: an error that says so. Needs no device; skipped in a build
- * without CUDA.
+ * Primitives for device memory in a context on the CPU fail with an error that gives this reason. Needs no device;
+ * skipped in a build without CUDA.
  */
 #include "tests/support/test.h"
 

@@ -37,19 +37,19 @@ class Case(CommandCase):
         return name
 
     def make_scenes(self, names, size="120x90"):
-        """A generated picture under each of these names."""
+        """Makes a generated picture under each of these names."""
         for seed, name in enumerate(names, 1):
             os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
             self.run_it("draw", f"@scene:{size}:{seed}", "-o", name, "--max-features", "1", "-q")
         return list(names)
 
     def count(self, picture, *options):
-        """Number of features, and the messages."""
+        """Returns the number of features, and the messages."""
         output, errors = self.extract(str(picture), "--json", "-o", "counted.npz", *options)
         return json.loads(output)["features"], errors
 
     def matched(self, *options, status=DONE, name="d.db"):
-        """The records of pairs, and the messages."""
+        """Returns the records of pairs, and the messages."""
         output, errors = self.run_it("match", "--database", name, "--json", *options, status=status)
         return [json.loads(line) for line in output.decode().splitlines()], errors
 
@@ -60,7 +60,7 @@ class Case(CommandCase):
 
 
 class Files(Case):
-    """Photographs and their files."""
+    """Tests photographs and their files."""
 
     def test_batch_skips_silently(self):
         _, errors = self.run_it("batch", str(FAULTS / "batch_skips_silently/photos"), "-o", "x/")
@@ -78,7 +78,7 @@ class Files(Case):
         self.assertEqual((width, height, prior), (200, 150, 1))
         self.assertAlmostEqual(struct.unpack("<4d", parameters)[0], 138.66, delta=0.01)
         self.assertEqual(self.ask("SELECT count(DISTINCT position), count(*) FROM pose_priors"), [(1, 3)])
-        for ending in ("png", "tif", "webp"):  # upright, unless COLMAP reads it as stored
+        for ending in ("png", "tif", "webp"):  # upright, unless the format is COLMAP's, which reads pictures as stored
             self.assertIn("150x200", self.extract(str(folder / f"photo.{ending}"), "-o", "x.npz")[1])
 
     def test_tiff_thumbnail_first(self):
@@ -92,7 +92,7 @@ class Files(Case):
         folder = FAULTS / "sixteen_bit_low_range"
         right, errors = self.count(folder / "same_as_8bit.png")
         self.assertEqual((right, errors.count("warning")), (64, 0))
-        # MaxSampleValue gives the range, or the option.
+        # MaxSampleValue or the option gives the range.
         for options in ((), ("--value-range", "0:4095")):
             self.assertAlmostEqual(self.count(folder / "twelve_bit.tif", *options)[0], right, delta=3)
         found, errors = self.count(folder / "thermal.tif")
@@ -138,7 +138,7 @@ class Resumed(Case):
         self.run_it("batch", "p", "-o", "x.db")
         self.run_it("batch", "p", "-o", "f/")
         self.copy(folder / "v2.jpg", "p/a.jpg")
-        for time in (2e9 + 5, 1e9):  # newer; older, as after cp -p and rsync -a
+        for time in (2e9 + 5, 1e9):  # a newer time, then an older one, as after cp -p and rsync -a
             os.utime(self.path("p/a.jpg"), (time, time))
             for output, options in (("x.db", ()), ("x.db", ("--replace",)), ("f/", ())):
                 _, errors = self.run_it("batch", "p", "-o", output, "--resume", *options)
@@ -195,7 +195,7 @@ class Cameras(Case):
 
 
 def make_rig(path):
-    """One rig of the cameras of left/ and right/."""
+    """Makes one rig of the cameras of left/ and right/."""
     part = pycolmap.RigConfigCamera
     rig = pycolmap.RigConfig(cameras=[part(ref_sensor=True, image_prefix="left/"),
                                       part(image_prefix="right/", cam_from_rig=pycolmap.Rigid3d())])
@@ -204,10 +204,10 @@ def make_rig(path):
 
 
 class Pairs(Case):
-    """Databases: matches and their geometry."""
+    """Tests databases: matches and their geometry."""
 
     def photographs(self, *sources):
-        """JPEG files, each decoded at half its size."""
+        """Makes JPEG files, each decoded at half its size."""
         for source in sources:
             self.run_it("draw", str(source), "-o", f"{source.stem}.ppm", "--decode-scale", "2", "--max-features", "1",
                         "--circle-scale", "0.1", "-q")
@@ -223,7 +223,8 @@ class Pairs(Case):
         self.matched()
         right = self.ask(f"SELECT * FROM {TWO_VIEWS}")
         self.assertGreater(right[0][1], 100)
-        # Its own --no-verify, COLMAP's cleaner, another program's matches without descriptors.
+        # Matches were made by match --no-verify, left by COLMAP's cleaner, or made by another program without
+        # descriptors.
         for way in ("--no-verify", "cleaner", "raw"):
             self.write("d.db", unmatched)
             self.matched(*(["--no-verify"] if way == "--no-verify" else []))
@@ -263,7 +264,7 @@ class Pairs(Case):
             self.assertIn("55 failed", errors)
 
     def test_ray_sequential_failed_image(self):
-        """The command's part; python/tests/test_ray.py compares Ray with it."""
+        """Tests the command; python/tests/test_ray.py compares Ray with it."""
         images = self.make_scenes(["p/cam1/00.png", "p/cam1/01.png", "p/cam1/02.png", "p/cam2/03.png", "p/cam2/04.png"])
         self.write("p/cam1/bad.jpg", b"no jpg")
         self.run_it("batch", "p", "-o", "d.db", status=FAILED)

@@ -1,6 +1,6 @@
 /*
- * From files to features in one call: hs_extract_file, hs_submit_file and related calls equal loading followed by
- * extraction, for all load options, alone and in flight. A file that cannot be read fails alone.
+ * hs_extract_file, hs_submit_file and related calls equal loading followed by extraction, for all load options, alone
+ * and in flight. A file that cannot be read fails alone.
  */
 #include "tests/support/test.h"
 
@@ -12,9 +12,9 @@ static scratch_folder folder;
 static image_file contents[FILES];
 static char paths[FILES][SCRATCH_PATH_BYTES];
 static int32_t widths[FILES], heights[FILES];
-static hs_image mask; /* of the first file's size: drops the left half */
+static hs_image mask; /* mask of the first file's size that drops the left half */
 
-/* JPEGs of different sizes, every third with a rotating orientation, and one PNG. */
+/* Makes file number i: JPEGs of different sizes, every third with a different orientation, and one PNG. */
 static void make_file(int i) {
   const exif_field field = {IN_FIRST, TAG_ORIENTATION, FIELD_SHORT, 1, {6}};
   uint8_t app1[EXIF_MAKER_BYTES];
@@ -54,7 +54,7 @@ static bool options_on(hs_device device, hs_options *o) {
   return device == HS_DEVICE_CPU || extraction_has_gpu();
 }
 
-/* The CPU's result of loading, extraction and hs_features_to_original. */
+/* Returns the CPU's result of loading, extraction and hs_features_to_original. */
 static hs_features separately(int file, const hs_load_options *load, const hs_image *masking) {
   scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   scoped_image image;
@@ -71,7 +71,7 @@ static const hs_load_options loads[] = {{.struct_size = sizeof(hs_load_options)}
                                         {.struct_size = sizeof(hs_load_options), .keep_encoded = 1}};
 enum { LOADS = sizeof loads / sizeof *loads };
 
-/* Submits names and bytes alternately. False: the maximum number is in flight. */
+/* Submits file names and bytes alternately. Returns false if the maximum number is in flight. */
 static bool submit(hs_context *c, int number, const hs_load_options *load) {
   const int i = number % FILES;
   const hs_status st = number % 2 == 0 ? hs_submit_file(c, paths[i], load, NULL)
@@ -116,7 +116,7 @@ TEST(test_cuda) { check_device(HS_DEVICE_CUDA); }
 
 TEST(test_hybrid) { check_device(HS_DEVICE_HYBRID); }
 
-/* A mask of the original's size for a reduced picture is sampled at the centres of the reduced pixels. */
+/* Returns a mask for a reduced picture: the original's mask sampled at the centres of the reduced pixels. */
 static hs_image smaller_mask(const hs_image *picture) {
   hs_image small = extraction_scene(picture->width, picture->height, 1, NULL);
   uint8_t *to = (uint8_t *)(uintptr_t)small.data;
@@ -150,7 +150,7 @@ static void check_masks(hs_device device) {
       assert_int_equal(hs_wait(c, &found), HS_OK);
       extraction_check_equal(&whole, &found, "beside a masked one");
     }
-    /* A mask of another picture's size: only that picture fails. */
+    /* the mask has another picture's size, so this call alone fails */
     assert_int_equal(hs_extract_file(c, paths[3], &loads[l], &mask, &found), HS_ERR_ARGUMENT);
     assert_non_null(strstr(hs_last_error(c), "mask is"));
     assert_int_equal(hs_submit_file(c, paths[3], &loads[l], &mask), HS_OK);
@@ -192,7 +192,8 @@ static void check_failures(hs_device device) {
     assert_int_equal(hs_wait(c, &found), i % 2 ? cases[i / 2].status : HS_OK);
     if (i % 2) assert_non_null(strstr(hs_last_error(c), cases[i / 2].said));
     if (i % 2) assert_non_null(strstr(hs_last_error_location(c), hs_status_name(cases[i / 2].status)));
-    extraction_check_equal(&wanted, &found, "beside files that cannot be read"); /* untouched by a failure */
+    /* the other images are correct although some fail */
+    extraction_check_equal(&wanted, &found, "beside files that cannot be read");
   }
   /* The context is destroyed while files are being read. */
   for (int i = 0; i < 5; i++) assert_int_equal(hs_submit_file(c, paths[i], NULL, NULL), HS_OK);
@@ -202,8 +203,8 @@ TEST(test_failures_cpu) { check_failures(HS_DEVICE_CPU); }
 
 TEST(test_failures_cuda) { check_failures(HS_DEVICE_CUDA); }
 
-/* A valid JPEG with surplus data before its end marker, without that marker, or with a header of an unknown version:
- * libjpeg decodes all to the same picture and reports the fault. */
+/* Each damage is put into a valid JPEG: surplus data before the end marker, no end marker, or a header of an unknown
+ * version. libjpeg decodes all of them to the same picture and reports the fault. */
 enum { DAMAGES = 3, SURPLUS = 40 };
 
 static image_file damaged_file(int kind) {
@@ -223,7 +224,7 @@ static image_file damaged_file(int kind) {
   return file;
 }
 
-/* For every decoder: the features of the valid file with a note, or a refusal. */
+/* Each decoder gives the features of the valid file and a note, or refuses the file. */
 static void check_damage(hs_device device) {
   hs_options o;
   if (!options_on(device, &o)) skip_because(NEEDS_GPU);
@@ -314,7 +315,8 @@ TEST(test_arguments) {
   hs_destroy(c);
   o.region_width = o.region_height = 50;
   c = extraction_context(&o);
-  assert_int_equal(hs_submit_file(c, paths[0], &loads[2], NULL), HS_ERR_OPTION); /* ambiguous with a region */
+  /* refused: a mask is ambiguous together with a region */
+  assert_int_equal(hs_submit_file(c, paths[0], &loads[2], NULL), HS_ERR_OPTION);
   assert_non_null(strstr(hs_last_error(c), "region"));
 }
 
@@ -329,13 +331,13 @@ TEST(test_exif_and_limits) {
   assert_int_equal(hs_submit_file(c, paths[0], &load, NULL), HS_OK);
   load.exif = NULL; /* the arguments are copied */
   assert_int_equal(hs_wait(c, &f), HS_OK);
-  assert_true(exif.focal_length == 0); /* cleared: the file has no EXIF */
+  assert_true(exif.focal_length == 0); /* cleared, because the file has no EXIF */
   load.max_memory_bytes = 2000;
   assert_int_equal(hs_extract_file(c, paths[0], &load, NULL, &f), HS_ERR_LIMIT);
   load.max_memory_bytes = 0;
   load.jpeg_scale = 2;
   assert_int_equal(hs_extract_file(c, paths[0], &load, NULL, &f), HS_OK);
-  assert_int_equal(f.image_width, (widths[0] + 1) / 2); /* coordinates of the decoded picture, as after loading */
+  assert_int_equal(f.image_width, (widths[0] + 1) / 2); /* coordinates refer to the decoded picture, as after loading */
   assert_int_equal(hs_extract_file(c, paths[4], &load, NULL, &f), HS_ERR_UNSUPPORTED);
   hs_destroy(c);
   o.max_memory_bytes = 2000;

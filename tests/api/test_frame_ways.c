@@ -1,6 +1,6 @@
 /*
- * The path of a frame in the statistics: each path of the CPU is requested and reported, and each path of a GPU. The
- * latter are skipped without a GPU.
+ * The statistics report the path of a frame. Each path of the CPU and of a GPU is requested and must be reported. Paths
+ * of a GPU are skipped without one.
  */
 #include "tests/support/test.h"
 
@@ -24,7 +24,7 @@ static void extract(hs_context *c, const hs_image *image) {
   if (hs_extract(c, image, NULL, &f) != HS_OK) fail_msg("%s", hs_last_error(c));
 }
 
-/* Features of a PNG in memory, if this build reads PNG. */
+/* Extracts a PNG in memory. Returns false if this build does not read PNG. */
 static bool extract_file(hs_context *c) {
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = WIDTH, .height = HEIGHT};
   image_file file = png_spec_make(&spec);

@@ -8,10 +8,10 @@
 
 enum { IMAGES = 13 };
 
-/* Pictures of mixed sizes with runs of one size, and the features of each alone. */
+/* Pictures of mixed sizes with runs of one size, and the features of each extracted alone. */
 typedef struct stock {
   hs_image images[IMAGES];
-  hs_image mask; /* of the first picture's size */
+  hs_image mask; /* mask of the first picture's size */
   hs_features alone[IMAGES];
 } stock;
 
@@ -43,7 +43,7 @@ static hs_status submit(hs_context *c, const stock *s, int i) {
   return hs_submit(c, &s->images[i % IMAGES], i % IMAGES == 1 ? &s->mask : NULL);
 }
 
-/* Waits for image i, by copy or by view. */
+/* Waits for image i, by hs_wait or by hs_wait_view, and compares its features. */
 static void wait_for(hs_context *c, const stock *s, int i, hs_features *copy) {
   const hs_features *view = NULL;
   char what[64];
@@ -79,7 +79,7 @@ static void check_stream(const hs_options *o, const stock *s) {
   assert_int_equal(statistics.frames, total);
 }
 
-/* Options of a device; false if it is missing. */
+/* Sets options for a device. Returns false if the device is missing. */
 static bool options_of(hs_device device, hs_profile profile, hs_options *o) {
   *o = extraction_options(profile);
   o->device = device;
@@ -114,7 +114,7 @@ static void check_device(hs_device device) {
   }
 }
 
-/* Runs of one size, whose images share launches on a GPU: every profile, with list overflow in one image of a group. */
+/* Runs of one size share launches on a GPU. Covers every profile, and a list that overflows in one image of a group. */
 static void check_groups(hs_device device) {
   stock s;
   hs_options o;
@@ -182,7 +182,7 @@ static void check_view_stays(hs_device device) {
   assert_int_equal(submit(c, &s, 0), HS_OK);
   assert_int_equal(hs_wait_view(c, &view), HS_OK);
   for (int i = 2; i < 6; i++) assert_int_equal(submit(c, &s, i), HS_OK);
-  /* A call outside the queue, with images in flight. */
+  /* a call outside the queue works while images are in flight */
   assert_int_equal(hs_extract(c, &s.images[7], NULL, &between), HS_OK);
   extraction_check_equal(&s.alone[7], &between, "beside what is in flight");
   extraction_check_equal(&s.alone[0], view, "a view while others are worked on");

@@ -13,7 +13,7 @@
 
 #include "pipeline/context/context.h"
 
-/* Skips the test where there is no such device. */
+/* Returns options for a device. Skips the test if the device is missing. */
 static hs_options options_of(hs_device device) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.device = device;
@@ -38,7 +38,7 @@ static void check_failure_alone(hs_device device) {
     } else {
       assert_string_equal(hs_last_error_location(c), "");
     }
-    extraction_check_equal(&expected, &f, "beside a failed image"); /* untouched by the failure */
+    extraction_check_equal(&expected, &f, "beside a failed image"); /* the image after the failed one is correct */
   }
 }
 
@@ -46,23 +46,23 @@ TEST(test_failure_alone) { check_failure_alone(HS_DEVICE_CPU); }
 
 TEST(test_failure_alone_cuda) { check_failure_alone(HS_DEVICE_CUDA); }
 
-/* The memory of a frame of this size, host or device, whichever is larger. */
+/* Returns the memory of a frame of this size, on host or device, whichever is larger. */
 static uint64_t workspace_of(const hs_options *o, const hs_image *image) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
   return host > device ? host : device;
 }
 
-/* A limit under which a frame of this size is extracted in tiles. */
+/* Returns a limit under which a frame of this size is extracted in tiles. */
 static uint64_t limit_of_tiles(hs_options o, const hs_image *image) {
   const uint64_t whole = workspace_of(&o, image);
-  o.max_memory_bytes = 1; /* too small for any: the smallest tiles need more */
+  o.max_memory_bytes = 1; /* the limit is too small for any frame, so the call reports what the smallest tiles need */
   const uint64_t least = o.max_memory_bytes = workspace_of(&o, image);
   assert_true(workspace_of(&o, image) < whole);
   return least;
 }
 
-/* Contexts are destroyed with images in flight, whole or in tiles, and with results that nobody took. */
+/* A context is destroyed with images in flight, whole or in tiles, and with results that nobody took. */
 static void check_destroy_in_flight(hs_device device) {
   hs_options o = options_of(device);
   scoped_image image = extraction_scene(300, 240, 1, NULL);
@@ -129,7 +129,7 @@ TEST(test_destroyed_in_a_forked_child) {
   }
 }
 
-/* Threads of this process, 0: unknown. */
+/* Returns the number of threads of this process, 0 if unknown. */
 static int threads_of_process(void) {
   int count = 0;
   DIR *folder = opendir("/proc/self/task");
@@ -138,7 +138,7 @@ static int threads_of_process(void) {
   return count;
 }
 
-/* Workers share all threads of the options, even if these do not divide evenly, and their memory counts from the
+/* Workers share all threads of the options, even if the number does not divide evenly. Their memory counts from the
  * start. */
 TEST(test_threads_of_lanes) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -183,7 +183,7 @@ TEST(test_allocations) {
     extraction_check_equal(&expected, &f, "after a failed allocation");
     assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
     assert_int_equal(hs_wait(c, &f), HS_OK);
-    /* Every slot has processed the picture: from here on nothing is allocated. */
+    /* After every slot has processed the picture, nothing more is allocated. */
     const size_t made = counter.made;
     for (int i = 0; i < 4; i++) {
       assert_int_equal(hs_submit(c, &image, NULL), HS_OK);

@@ -17,7 +17,7 @@ TEST(test_max_pixels) {
   assert_int_equal(hs_extract(c, &i, NULL, &f), HS_OK);
 }
 
-/* Sides whose samples exceed the precision of float coordinates, in each call that takes an image: refused before
+/* Sides whose samples exceed the precision of float coordinates are refused in each call that takes an image, before
  * memory is requested. */
 TEST(test_longest_side) {
   enum { LONG = (1 << 21) + 1, THIN = 12 };
@@ -120,7 +120,7 @@ TEST(test_lists_beyond_the_limit) {
   /* once for the keypoints, and possibly once more for the features of these keypoints */
   assert_true((s.regrown_frames == 1 || s.regrown_frames == 2) && s.frames == 1 && s.features == f.count);
   const uint64_t regrown = s.regrown_frames;
-  assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK); /* grown once, kept */
+  assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK); /* the lists have grown once and keep their size */
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   assert_true(s.regrown_frames == regrown && s.frames == 2);
 }
@@ -173,7 +173,7 @@ TEST(test_extreme_sizes) {
       const hs_image image = {.data = noise, .width = sizes[i][0], .height = sizes[i][1]};
       scoped_features f = {.count = 9};
       assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
-      /* border 1: from 2 pixels on a sample has neighbours on all sides */
+      /* profiles from vlfeat on have a border of 1: with sides of 2 pixels, some sample has neighbours on all sides */
       if (profile < HS_PROFILE_VLFEAT || image.width == 1 || image.height == 1) assert_int_equal(f.count, 0);
       assert_true(f.image_width == image.width && f.image_height == image.height);
     }

@@ -1,6 +1,6 @@
 /*
- * Matching calls on a CUDA device against the same calls on the CPU: lists in host memory and on the device, both
- * descriptor types, every option; memory that is allocated once, refused or missing. Skipped without a device.
+ * Matching calls on a CUDA device give the results of the CPU: lists in host memory and on the device, both descriptor
+ * types, every option; memory that is allocated once, refused or missing. Skipped without a device.
  */
 #include "tests/support/test.h"
 
@@ -39,7 +39,7 @@ static hs_context *context_on(hs_device device, const hs_allocator *allocator) {
   return extraction_context(&o);
 }
 
-/* A list on the device, its descriptors `shift` bytes from an aligned address. */
+/* A list on the device. Its descriptors start `shift` bytes after an aligned address. */
 typedef struct resident_list {
   hs_cuda_features list;
   void *keypoints, *descriptors;
@@ -92,7 +92,7 @@ static hs_match_options option_set(int which) {
 
 static void check_type(hs_descriptor_type type) {
   scene_views v = views_of(type);
-  resident_list a = make_resident(&v.first, 0), b = make_resident(&v.second, 4); /* the second not aligned */
+  resident_list a = make_resident(&v.first, 0), b = make_resident(&v.second, 4); /* the second list is not aligned */
   hs_context *cpu = context_on(HS_DEVICE_CPU, NULL), *gpu = context_on(HS_DEVICE_CUDA, NULL);
   hs_matches expected = {0}, got = {0};
   hs_nearest *nearest[2] = {calloc(v.first.count, sizeof(hs_nearest)), calloc(v.first.count, sizeof(hs_nearest))};
@@ -191,7 +191,7 @@ GPU_TEST(test_memory) {
   hs_statistics before = {.struct_size = sizeof before}, after = before, again = before;
   hs_matches m = {0};
   assert_int_equal(hs_get_statistics(gpu, &before), HS_OK);
-  for (size_t n = 1; n <= 2; n++) { /* the context's part, then the pairs */
+  for (size_t n = 1; n <= 2; n++) { /* allocations: the context's matching part, then the pairs */
     counter.fail_at = counter.made + n;
     assert_int_equal(hs_match(gpu, &v.first, &v.second, NULL, &m), HS_ERR_MEMORY);
     assert_int_equal(m.count, 0);
@@ -235,7 +235,7 @@ GPU_TEST(test_refused) {
   assert_non_null(strstr(hs_last_error(gpu), "max_memory_bytes"));
   hs_features one = v.first;
   one.count = 1;
-  assert_int_equal(hs_match(gpu, &one, &one, NULL, &m), HS_OK); /* usable as before */
+  assert_int_equal(hs_match(gpu, &one, &one, NULL, &m), HS_OK); /* the context is usable as before */
   assert_int_equal(m.count, 1);
   assert_true(m.pairs[0].distance == 0.0f);
   hs_matches_free(&m);

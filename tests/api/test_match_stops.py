@@ -22,7 +22,7 @@ KILLS = 20
 
 
 def fill(path):
-    """Images that share features with their neighbours, added to a database with one image."""
+    """Makes images that share features with their neighbours and adds them to a database with one image."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         for image in range(2, IMAGES + 1):
             chance = random.Random(image)
@@ -100,7 +100,7 @@ class Stops(CommandCase):
         expected = self.undisturbed()
         for number in (signal.SIGINT, signal.SIGTERM):
             kept, tries = len(expected[0]), 0
-            while kept == len(expected[0]) and tries < 20:  # it may finish before the signal arrives
+            while kept == len(expected[0]) and tries < 20:  # the run may finish before the signal arrives
                 command = self.fresh("told.db")
                 with subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True) as run:
                     self.wait_for_commit(run, "told.db", 0)
@@ -115,12 +115,12 @@ class Stops(CommandCase):
             self.assertEqual(self.content("told.db"), expected)
 
     def test_told_to_end_before_the_first_pair(self):
-        # The list of pairs is a pipe without data: the command is reading the pairs to match.
+        # The list of pairs is a pipe without data, so the command is reading the pairs to match.
         for number in (signal.SIGINT, signal.SIGTERM):
             command = self.fresh("early.db")
             os.mkfifo(self.path(f"{number.name}.txt"))
             with subprocess.Popen([*command, "--pairs", f"{number.name}.txt"], cwd=self.folder) as run:
-                with open(self.path(f"{number.name}.txt"), "wb"):  # returns once the command has opened it too
+                with open(self.path(f"{number.name}.txt"), "wb"):  # open returns once the command has opened the pipe too
                     run.send_signal(number)
                     try:
                         self.assertEqual(run.wait(timeout=30), -number)

@@ -147,7 +147,7 @@ SHARED_TEST(options_of_other_headers) {
   o.later[1] = 1;
   assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_ERR_OPTION);
   o.known.struct_size = offsetof(hs_match_options, max_distance);
-  o.known.max_distance = -5.0; /* beyond the struct's stated size */
+  o.known.max_distance = -5.0; /* changes a field beyond the struct's stated size */
   assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_OK);
   assert_int_equal(m.count, expected.count);
 }
@@ -186,7 +186,7 @@ SHARED_TEST(a_single_feature_has_one_match) {
   hs_match_options o;
   hs_features one = l->b;
   one.count = 1;
-  one.descriptors = (unsigned char *)l->a.descriptors + (size_t)7 * HS_DESCRIPTOR_LENGTH; /* the eighth of a */
+  one.descriptors = (unsigned char *)l->a.descriptors + (size_t)7 * HS_DESCRIPTOR_LENGTH; /* feature 7 of a */
   for (int test = 0; test < 3; test++) {
     assert_int_equal(hs_match_options_init(&o), HS_OK);
     if (test == 1) o.max_distance = 1e4;
@@ -209,7 +209,7 @@ SHARED_TEST(a_single_feature_has_one_match) {
   twins.count = 2;
   assert_int_equal(hs_match(l->context, &twins, &one, &o, &one_way), HS_OK);
   assert_int_equal(one_way.count, 0);
-  /* In the opposite direction nothing changes: each side has its own test. */
+  /* In the opposite direction nothing changes, because each direction has its own test. */
   assert_int_equal(hs_match_options_init(&o), HS_OK);
   o.mutual = 0;
   assert_int_equal(hs_match(l->context, &one, &l->a, &o, &one_way), HS_OK);
@@ -253,7 +253,7 @@ SHARED_TEST(allocations_may_fail) {
     const size_t made = counter.made;
     assert_int_equal(hs_match(c, &l->a, &l->b, &o, &m), HS_OK);
     assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_OK);
-    assert_int_equal(counter.made, made); /* known sizes: no more allocations */
+    assert_int_equal(counter.made, made); /* lists of known sizes need no more allocations */
     hs_destroy(c);
     hs_matches_free(&m); /* matches outlive the context */
   }

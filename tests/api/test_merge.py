@@ -21,7 +21,7 @@ TABLES = ("cameras", "images", "keypoints", "descriptors")
 class MergeCase(BatchCase):
     def setUp(self):
         super().setUp()
-        # One image is broken, one is listed twice: both fail, in one run as in shards.
+        # One image is broken and one is listed twice. Both fail, in one run as in shards.
         self.write("broken.pgm", b"P5 9 9 255\n")
         self.list_of([*scenes(5), "broken.pgm", *scenes(3, "90x70"), "@scene:60x45:2", "a/../@scene:70x50:1"])
 
@@ -34,7 +34,7 @@ class MergeCase(BatchCase):
         return any(place % shards == shard - 1 for place in (5, 9, 10))
 
     def shards(self, output, *more, count=3):
-        """Runs all shards; output may have a placeholder for the number."""
+        """Runs all shards. `output` may have a placeholder for the shard's number."""
         for i in range(1, count + 1):
             self.shard(f"{i}/{count}", output.format(i), *more)
 
@@ -42,12 +42,12 @@ class MergeCase(BatchCase):
         return self.run_it("merge", *arguments, **settings)
 
     def rows(self, database):
-        """The whole content of a database."""
+        """Returns the whole content of a database."""
         with sqlite3.connect(self.path(database)) as connection:
             return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in TABLES}
 
     def without_reasons(self, database):
-        """The manifest of a database without the reasons of failures, because some name a file of features."""
+        """Returns the manifest of a database without the reasons of failures, because some name a file of features."""
         head = self.read(database + ".manifest.csv").split(b"\n", 2)[:2]
         rows = self.manifest(".", database + ".manifest.csv")
         return head, [{**row, "error": row["error"] != ""} for row in rows]
@@ -65,10 +65,10 @@ class Shards(MergeCase):
         for form in ("npz", "openmvg"):
             self.batch("list.txt", "-o", f"{form}/one", "-q", "--format", form, status=FAILED)
             self.shards(form + "/shard{}", "--format", form)
-            # In any order.
+            # Shards may be merged in any order.
             self.merge(f"{form}/shard2/", f"{form}/shard3", f"{form}/shard1", "-o", f"{form}/merged/")
             self.assertEqual(self.tree(f"{form}/merged"), self.tree(f"{form}/one"))
-            # Again, over the existing output.
+            # Merges again, over the existing output.
             self.merge(f"{form}/shard2", f"{form}/shard3", f"{form}/shard1", "-o", f"{form}/merged")
             self.assertEqual(self.tree(f"{form}/merged"), self.tree(f"{form}/one"))
 
@@ -81,7 +81,7 @@ class Shards(MergeCase):
         for i in range(1, 5):
             os.remove(self.path("out", f"manifest-{i}-of-4.csv"))
         self.assertEqual(self.tree("out"), self.tree("one"))
-        # Now a whole batch: it is a valid input.
+        # A whole batch is a valid input too.
         _, errors = self.merge("out", "-o", "copy")
         self.assertIn("11 images of 1 manifest, 3 of them failed there", errors)
         self.assertEqual(self.tree("copy"), self.tree("one"))
@@ -99,7 +99,7 @@ class Shards(MergeCase):
             self.assertEqual(self.without_reasons(made), self.without_reasons("one.db"))
         self.assertEqual(self.read("of_databases.db.manifest.csv"), self.read("one.db.manifest.csv"))
         self.assertEqual(self.read("of_files.db"), self.read("of_databases.db"))
-        # Merged as one, or as three: the same bytes.
+        # The same images, merged from one database or from three, give the same bytes.
         self.merge("one.db", "-o", "of_one.db")
         self.assertEqual(self.read("of_one.db"), self.read("of_databases.db"))
 
@@ -155,10 +155,10 @@ class Batches(MergeCase):
 
 
 class Matches(MergeCase):
-    """Matches and geometry of databases, under the numbers that their images get."""
+    """Matches and geometry of databases are merged under the numbers that their images get."""
 
     def make(self, database, names, *more):
-        """A batch of scenes in this order, matched."""
+        """Extracts scenes in this order and matches them."""
         self.list_of([f"@scene:{name}" for name in names], database + ".txt")
         self.batch(database + ".txt", "-o", database, "-q", *more)
         self.run_it("match", "--database", database, "-q")
@@ -168,7 +168,7 @@ class Matches(MergeCase):
             return connection.execute(sql, parameters).fetchall()
 
     def pairs(self, database):
-        """By the names of a pair, the lower one first: its matches and verified matches in that order, and the
+        """Returns, by the names of a pair, the lower one first: its matches and verified matches in that order, and the
         model."""
         names = dict(self.ask(database, "SELECT image_id, name FROM images"))
         found = {}
@@ -196,7 +196,7 @@ class Matches(MergeCase):
         self.assertNotIn("rigs", self.merge("merged.db", "-o", "again.db")[1])
 
     def test_in_another_order(self):
-        """Images are numbered by name, so half of the pairs change the order of their images."""
+        """Images are numbered by name, so the images of half of the pairs change their order."""
         self.make("a.db", ["80x60:4", "70x60:4", "90x60:4"])
         self.make("b.db", ["85x60:4", "75x60:4"])
         _, errors = self.merge("a.db", "b.db", "-o", "merged.db")
@@ -221,7 +221,7 @@ class Matches(MergeCase):
                          [(2147483650,), (4294967297,)])
 
     def test_shards_in_one_database(self):
-        """Pairs of images of two shards are there too."""
+        """Pairs of images of two shards are kept too."""
         self.list_of([f"@scene:{width}x60:4" for width in (90, 80, 70, 75)])
         for shard in ("1/2", "2/2"):
             self.batch("list.txt", "-o", "both.db", "-q", "--shard", shard)
@@ -314,7 +314,7 @@ class Refused(MergeCase):
         self.refused("shard1", "shard2", "shard3", "-o", "merged", words=["is no manifest"])
 
     def test_turned_jpegs_for_colmap(self):
-        # Lowe's files do not record whether their picture was rotated, so none is accepted.
+        # Lowe's files do not record whether their picture was rotated, so they are not accepted.
         self.shards("lowe{}", "--format", "lowe")
         inputs = ("lowe1", "lowe2", "lowe3")
         self.refused(*inputs, "-o", "merged.db", status=USAGE, words=["EXIF", "--no-exif", "--exif"])
@@ -325,7 +325,7 @@ class Refused(MergeCase):
         os.mkdir(self.path("photos"))
         self.run_it("draw", "@scene:80x60:5", "-o", "photos/a.jpg", "--max-features", "1", "-q")
         self.batch("photos", "-o", "stored", "-q")
-        self.merge("stored", "-o", "merged.db", "-q")  # has no orientation to apply
+        self.merge("stored", "-o", "merged.db", "-q")  # pictures without an orientation to apply
         self.assertEqual(len(self.rows("merged.db")["images"]), 1)
         self.write("photos/b.jpg", with_exif(self.read("photos/a.jpg"), orientation(6)))
         for form in ("npz", "json", "opencv", "bin"):
@@ -364,7 +364,7 @@ class Refused(MergeCase):
         self.assertEqual(self.read("file.npz"), b"mine")
         os.remove(self.path("merged", "scene_60x45_2.npz"))
         os.symlink("../shard/scene_60x45_2.npz", self.path("merged", "scene_60x45_2.npz"))
-        self.merge("shard", "-o", "merged")  # points to the wanted output
+        self.merge("shard", "-o", "merged")  # points to the output that is wanted
         self.assertTrue(os.path.islink(self.path("merged", "scene_60x45_2.npz")))
 
     def test_interrupted_leaves_nothing(self):

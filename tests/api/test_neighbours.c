@@ -1,6 +1,7 @@
 /*
- * The k nearest and all within a radius, of every backend against a search that sorts all distances: lists of awkward
- * lengths, ties, non-finite floats, guides, several threads, no context at all, and a GPU if available.
+ * Searches for the k nearest and for all within a radius equal a search that sorts all distances. Covers every backend,
+ * lists of awkward lengths, ties, non-finite floats, guides, several threads, calls without a context, and a GPU if
+ * available.
  */
 
 #include "tests/support/test.h"
@@ -10,7 +11,7 @@
 
 typedef enum content { NOISE, FEW, CLUSTERS, EQUAL, EXTREMES, NOT_FINITE, CONTENTS } content;
 
-/* Descriptors of a content; positions from 0 to 200. */
+/* Makes descriptors of the given content, and positions from 0 to 200. */
 static hs_features make_list(hs_descriptor_type type, content what, size_t count, uint32_t seed) {
   hs_features f = {0};
   uint32_t random = seed;
@@ -65,7 +66,7 @@ static bool agrees(const hs_match_options *o, const hs_keypoint *a, const hs_key
   return match_agrees(guide.kind, o->guide_tolerance * o->guide_tolerance, &p, &q);
 }
 
-/* The sorted candidates of a feature; returns their number. */
+/* Sorts the candidates of a feature by distance; returns their number. */
 static size_t sort_candidates(const hs_features *a, size_t i, const hs_features *b, const hs_match_options *o,
                               candidate *sorted) {
   size_t count = 0;
@@ -144,7 +145,7 @@ static void check_within(const hs_features *a, const hs_features *b, const hs_ma
                          candidate *const *sorted, const size_t *counts) {
   hs_neighbour_lists lists = {0};
   for (size_t n = 0; n < backend_count; n++) {
-    if (n > 0 && !backends[n - 1].context) hs_neighbour_lists_free(&lists); /* of another allocator */
+    if (n > 0 && !backends[n - 1].context) hs_neighbour_lists_free(&lists); /* the lists belong to another allocator */
     assert_int_equal(hs_find_within(backends[n].context, a, b, o, radius, &lists), HS_OK);
     assert_int_equal(lists.feature_count, a->count);
     assert_int_equal(lists.starts[0], 0);
@@ -161,7 +162,7 @@ static void check_within(const hs_features *a, const hs_features *b, const hs_ma
   hs_neighbour_lists_free(&lists);
 }
 
-/* Radii: copies only, the median of the nearest, exactly the distance of one, all. */
+/* Checks several radii: copies only, the median of the nearest, exactly one feature's distance, all. */
 static void check_radii(const hs_features *a, const hs_features *b, const hs_match_options *o, candidate *const *sorted,
                         const size_t *counts) {
   check_within(a, b, o, 0.0, sorted, counts);
@@ -263,8 +264,8 @@ TEST(chunks_agree) {
   for (int gpu = 0; gpu <= has_gpu; gpu++) {
     o.device = gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU;
     o.threads = 2;
-    /* A GPU's fixed part of the lists is 8 MiB for any length; half a MiB more holds the lists and a few tiles. A CPU's
-     * chunk would have 256 KiB of squares. */
+    /* On a GPU the fixed part of the lists takes 8 MiB for any length; the remaining 768 KiB hold the lists and a few
+     * tiles. On the CPU a chunk would need 256 KiB for squares. */
     o.max_memory_bytes = gpu ? (8u << 20) + (768u << 10) : 128u << 10;
     scoped_context *c = extraction_context(&o);
     assert_int_equal(hs_find_k_nearest(c, &a, &b, NULL, 3, found), HS_OK);

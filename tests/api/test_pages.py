@@ -50,18 +50,18 @@ FILES = {"pipeline/integrations/alicevision/README.md": {"cameraInit.sfm": SFM_V
 
 
 def examples(text):
-    """Language and text of a page's examples; what is only indented is shell."""
+    """Returns language and text of a page's examples. Text that is only indented is shell."""
     for language, fenced, indented in EXAMPLE.findall(text):
         yield ("sh", re.sub("^    ", "", indented, flags=re.M)) if indented else (language, fenced)
 
 
 def commands(text):
-    """The lines of a block of shell, those that continue joined."""
+    """Returns the lines of a block of shell, with continued lines joined."""
     return [line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
 
 
 def all_commands():
-    """Page and text of each line of shell and of each command within a sentence."""
+    """Returns page and text of each line of shell, and of each command within a sentence."""
     for page, text in PAGES.items():
         lines = [line.partition("  #")[0] for language, block in examples(text) if language == "sh" for line in commands(block)]
         spans = re.findall(r"`((?:sudo |hartsift |python3? |bash |cmake )[^`]*)`", EXAMPLE.sub("", text))
@@ -69,7 +69,7 @@ def all_commands():
 
 
 def defined_names(module):
-    """Names at the top of a module of the package that may not be importable here."""
+    """Returns the names at the top of a module of the package that may not be importable here."""
     source = importlib.util.find_spec(module).origin
     tree = ast.parse(pathlib.Path(source).read_text(encoding="utf-8"))
     listed = [ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"]
@@ -88,7 +88,7 @@ class Pages(CommandCase):
         os.chmod(self.path(self.write(f"bin/{name}", f"#!/bin/sh\n{text}\n".encode())), 0o755)
 
     def make_folder(self, page):
-        """The folder of a page, with the photographs that its examples name."""
+        """Makes the folder of a page, with the photographs that its examples name."""
         copies = {"photo.jpg": "box_in_scene", "other.jpg": "box", "photos/one.jpg": "box", "photos/two.jpg": "box_in_scene",
                   "photos/three.jpg": "box_in_scene"}
         folder = re.sub(r"\W", "_", page)
@@ -120,7 +120,7 @@ class Pages(CommandCase):
             os.chdir(here)
 
     def check_names(self, block):
-        """Every hartsift.NAME and hartsift.MODULE.NAME of a block that does not run exists."""
+        """Checks that every hartsift.NAME and hartsift.MODULE.NAME of a block that does not run exists."""
         import hartsift
         for node in ast.walk(ast.parse(block)):
             chain = ast.unparse(node).split(".") if isinstance(node, ast.Attribute) else [""]
@@ -130,7 +130,7 @@ class Pages(CommandCase):
                 self.assertLessEqual(set(chain[2:3]), defined_names(module), module)
 
     def run_c(self, block, folder):
-        """A program is the example that api.examples compiles and runs; lines without main are compiled."""
+        """Compiles C. A program must be the example that api.examples compiles and runs."""
         if "int main(" in block:
             self.assertIn(block.strip(), (ROOT / "pipeline/examples/extract_features.c").read_text(encoding="utf-8"))
         elif shutil.which("cc"):
@@ -187,7 +187,7 @@ class Pages(CommandCase):
             self.assertTrue(any(re.match(pattern, line) for _, line in all_commands()), f"no page has {pattern}")
 
     def test_picture_is_what_its_caption_draws(self):
-        """Equal up to the rounding of other versions of libjpeg: means of tiles, by the command itself."""
+        """The pictures are equal up to the rounding of other versions of libjpeg: the command compares means of tiles."""
         for name in ("box.png", "box_in_scene.png"):
             shutil.copy(PHOTOS / name, self.path(name))
         caption = re.search(r"`hartsift (match [^`]*)`", PAGES["README.md"]).group(1)

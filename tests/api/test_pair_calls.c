@@ -1,6 +1,6 @@
 /*
- * Calls of runs over many pairs: messages name wrong arguments and options, a run that is ended early or whose context
- * is destroyed leaks nothing, waits end, and every allocation may fail.
+ * Calls of runs over many pairs. Messages name wrong arguments and options. A run that is ended early, or whose context
+ * is destroyed, leaks nothing. Waits end, and every allocation may fail.
  */
 #include <pthread.h>
 #include <time.h>
@@ -16,7 +16,7 @@ typedef struct shared {
   hs_collection collection;
 } shared;
 
-/* The counting allocator, for several threads. */
+/* A counting allocator with a lock, for several threads. */
 typedef struct locked_allocator {
   pthread_mutex_t lock;
   counted_allocator counter;
@@ -57,12 +57,12 @@ static int close_shared(void **state) {
 static hs_context *make_context(const hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 2;
-  o.device = HS_DEVICE_AUTO; /* a GPU if available */
+  o.device = HS_DEVICE_AUTO; /* uses a GPU if available */
   o.allocator = allocator;
   return extraction_context(&o);
 }
 
-/* Starts on the whole collection; the options may be null. */
+/* Starts a run over the whole collection. options may be null. */
 static hs_status start(const shared *s, hs_context *context, const hs_pairs_options *options, hs_pairs **run) {
   return hs_pairs_start(run, context, &s->collection, s->made.pairs, s->made.pair_count, options);
 }
@@ -176,7 +176,7 @@ SHARED_TEST(ended_early) {
       const hs_pair_result *result;
       hs_pairs *run, *other;
       assert_int_equal(start(s, c, NULL, &run), HS_OK);
-      assert_int_equal(start(s, c, NULL, &other), HS_ERR_ARGUMENT); /* one at a time */
+      assert_int_equal(start(s, c, NULL, &other), HS_ERR_ARGUMENT); /* a context has one run at a time */
       for (size_t i = 0; i < taken; i++) assert_int_equal(hs_pairs_next(run, -1, &result), HS_OK);
       if (context_first) {
         hs_destroy(c);
@@ -185,7 +185,7 @@ SHARED_TEST(ended_early) {
         while (status == HS_OK && more <= s->made.pair_count) {
           status = hs_pairs_next(run, -1, &result);
           more += result != NULL;
-          if (status == HS_OK && !result) break; /* all were done before */
+          if (status == HS_OK && !result) break; /* all pairs were finished before */
         }
         if (status != HS_OK) {
           assert_int_equal(status, HS_ERR_ARGUMENT);
@@ -196,7 +196,7 @@ SHARED_TEST(ended_early) {
       }
       hs_pairs_end(run);
       if (!context_first) {
-        assert_int_equal(start(s, c, NULL, &run), HS_OK); /* and the next one may begin */
+        assert_int_equal(start(s, c, NULL, &run), HS_OK); /* now the next run may begin */
         hs_pairs_end(run);
         hs_destroy(c);
       }
@@ -204,7 +204,7 @@ SHARED_TEST(ended_early) {
     }
 }
 
-/* A reader that waits until it is released. */
+/* A gate that holds the reader of features until it is released. */
 typedef struct gate {
   pthread_mutex_t lock;
   pthread_cond_t opened;
@@ -280,11 +280,11 @@ SHARED_TEST(failing_allocations) {
   assert_true(made > 40);
 }
 
-/* A run whose first pair's worker is held in an allocation until the run has failed. */
+/* A run whose first pair's worker waits in an allocation until the run has failed. */
 typedef struct held_up {
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  const hs_features *features; /* of each image */
+  const hs_features *features; /* [image]: its features */
   pthread_t caller, reader;
   bool has_reader, is_held, may_go;
 } held_up;
@@ -307,7 +307,7 @@ static void held_up_release(void *pointer, void *user) {
   free(pointer);
 }
 
-/* The third image breaks the device once a worker has taken the first pair. */
+/* Reads features. The third image makes the device fail, once a worker has taken the first pair. */
 static hs_status read_two(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
   held_up *h = user;
   (void)message;

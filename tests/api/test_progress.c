@@ -1,6 +1,6 @@
 /*
- * hs_set_progress: number and arguments of the calls of the function. Cancelling at each of them ends every cancellable
- * call, and neither progress nor cancelling changes a byte of later results.
+ * hs_set_progress: number and arguments of the calls of the progress function. Cancelling at each call ends every
+ * cancellable call, and neither progress nor cancelling changes a byte of later results.
  */
 #include <pthread.h>
 
@@ -105,7 +105,7 @@ static hs_status call_within(void) {
 static const struct {
   const char *name;
   hs_status (*call)(void);
-  int least; /* calls of the progress function */
+  int least; /* fewest calls of the progress function */
 } calls[] = {{"hs_extract", call_extract, 15},   {"hs_detect", call_detect, 15},
              {"hs_extract_view", call_view, 15}, {"hs_describe", call_describe, 10},
              {"hs_match", call_match, 2},        {"hs_find_k_nearest", call_neighbours, 2},
@@ -132,7 +132,7 @@ TEST(every_call_can_end) {
       assert_true(status == HS_OK || status == HS_ERR_CANCELLED);
       assert_false(f.told.wrong);
       if (status == HS_OK) break;
-      assert_int_equal(f.told.calls, n); /* not called again */
+      assert_int_equal(f.told.calls, n); /* after it cancelled, the function is not called again */
       assert_string_equal(hs_last_error(f.context), "cancelled by the caller's progress function");
     }
     assert_true(f.told.calls >= calls[i].least);
@@ -152,7 +152,7 @@ TEST(slices_do_not_show) {
   uint32_t random = 9;
   for (size_t i = 0; i < (size_t)COLUMNS * HS_DESCRIPTOR_LENGTH; i++) {
     random = random * 1664525u + 1013904223u;
-    descriptors[i] = (uint8_t)(random >> 30); /* few values: ties */
+    descriptors[i] = (uint8_t)(random >> 30); /* there are few values, so that ties occur */
   }
   columns.keypoints = places;
   columns.descriptors = descriptors;
@@ -166,7 +166,7 @@ TEST(slices_do_not_show) {
   assert_int_equal(hs_match(f.context, &rows, &columns, &o, &expected), HS_OK);
   listen(0);
   assert_int_equal(hs_match(f.context, &rows, &columns, &o, &got), HS_OK);
-  assert_int_equal(f.told.calls, 3); /* 256 and 44 rows, and the beginning */
+  assert_int_equal(f.told.calls, 3); /* the calls are after 256 and 44 rows, and one at the beginning */
   assert_true(expected.count > 0);
   assert_int_equal(got.count, expected.count);
   assert_memory_equal(got.pairs, expected.pairs, got.count * sizeof *got.pairs);

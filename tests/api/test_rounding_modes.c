@@ -1,6 +1,6 @@
 /*
- * Callers with another rounding mode: verification, poses, matching and feature files give the same bytes, and the
- * caller's mode is unchanged afterwards.
+ * With another rounding mode set by the caller, verification, poses, matching and feature files give the same bytes and
+ * leave the caller's mode unchanged.
  */
 #include <fenv.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
 enum { MODES = sizeof modes / sizeof modes[0], COUNT = 300 };
 
-/* Sets the rounding mode for the following calls; ends it, after checking that it is unchanged. */
+/* enter sets the rounding mode for the following calls. */
 static void enter(int mode) { assert_int_equal(fesetround(mode), 0); }
 
 static void leave(int mode) {
@@ -64,7 +64,7 @@ TEST(test_matching) {
   feature_maker_fill(&a, COUNT, FEATURES_UNIT_F32, 1);
   feature_maker_fill(&b, COUNT, FEATURES_UNIT_F32, 2);
   assert_int_equal(hs_match_options_init(&o), HS_OK);
-  o.ratio = 0; /* keeps all */
+  o.ratio = 0; /* no ratio test, so that all pairs are kept */
   for (int m = 0; m < MODES; m++) {
     hs_matches *out = m == 0 ? &first : &matches;
     enter(modes[m]);
@@ -102,7 +102,7 @@ static void check_format(const scratch_folder *folder, const feature_format *for
     const hs_status saved = hs_save_features(m == 0 ? first_path : path, features, &o);
     const hs_status loaded = saved == HS_OK ? hs_load_features(m == 0 ? first_path : path, &read, &o) : HS_OK;
     leave(modes[m]);
-    if (m == 0 && saved == HS_ERR_UNSUPPORTED) return; /* without zlib */
+    if (m == 0 && saved == HS_ERR_UNSUPPORTED) return; /* this build has no zlib */
     assert_int_equal(saved, HS_OK);
     assert_int_equal(loaded, HS_OK);
     assert_same_file(m == 0 ? first_path : path, first_path);

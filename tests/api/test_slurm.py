@@ -19,7 +19,7 @@ IMAGES = 60
 
 
 def process_of_task(folder, task):
-    """The process id of an array's task, identified by its output folder."""
+    """Returns the process id of an array's task, which is identified by its output folder."""
     for process in pathlib.Path("/proc").iterdir():
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
@@ -43,7 +43,7 @@ class Array(BatchCase):
             self.run_array(cluster)
         self.run_it("merge", "out", "-o", "merged", "-q")
         self.assertEqual(self.tree("merged"), self.tree("one"))
-        # In place, as in the second line of the example.
+        # Merges into the folder of the shards, as in the second line of the example.
         self.run_it("merge", "out", "-o", "out", "-q")
         self.assertEqual(self.read("out", "manifest.csv"), self.read("one", "manifest.csv"))
 

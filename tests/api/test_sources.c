@@ -1,6 +1,6 @@
 /*
- * Sources of pictures: pixels, a file, its bytes, rows, and each of these prefetched, give the same features on every
- * use; errors of a source are reported where they are known.
+ * Sources of pictures: pixels, a file, the bytes of a file, rows, and each of these prefetched. All give the same
+ * features on every use, and errors of a source are reported as soon as they are known.
  */
 #include "tests/support/test.h"
 
@@ -12,7 +12,7 @@ enum { WIDTH = 150, HEIGHT = 110, SMALLER = 90, TALL = 400 };
 static scratch_folder folder;
 static char path[SCRATCH_PATH_BYTES];
 static image_file file;
-static hs_image pixels; /* the decoded file */
+static hs_image pixels; /* pixels of the decoded file */
 static hs_features expected;
 
 BEFORE_TESTS() {
@@ -35,7 +35,8 @@ AFTER_TESTS() {
   scratch_folder_remove(&folder);
 }
 
-/* Rows of a picture in memory; fail_at: the row whose reading fails, counted from 1 over all reads; 0: none. */
+/* Gives rows of a picture in memory. fail_at: number of the read that fails, counted from 1 over all reads of rows; 0:
+ * none. */
 typedef struct row_giver {
   const hs_image *image;
   size_t row_bytes;
@@ -73,7 +74,7 @@ static void need_file(void) {
   if (!file.bytes) skip_because("a build that writes PNG");
 }
 
-/* Extracted twice, prefetched and extracted twice: the same features. */
+/* Extracts twice from the source, prefetches it and extracts twice again; the features must be equal. */
 static void check_source(hs_context *c, const hs_source *source, const hs_features *wanted, const char *what) {
   scoped_features found = {0};
   scoped_source loaded;
@@ -112,7 +113,7 @@ TEST(test_in_flight) {
   hs_source loaded,
       sources[] = {hs_source_pixels(&pixels), hs_source_file(path), hs_source_encoded(file.bytes, file.size)};
   assert_int_equal(hs_load_source(&sources[1], &loaded), HS_OK);
-  for (int i = 0; i < 6; i++) /* each of them twice at once */
+  for (int i = 0; i < 6; i++) /* each source is submitted twice at the same time */
     assert_int_equal(hs_submit_source(c, &sources[i % 3]), HS_OK);
   assert_int_equal(hs_submit_source(c, &loaded), HS_ERR_CAPACITY);
   for (int i = 0; i < 6; i++) {
@@ -131,7 +132,7 @@ TEST(test_in_flight) {
   hs_source_free(&loaded);
 }
 
-/* A tall picture as each type of samples. */
+/* Returns a tall picture with samples of the given type. */
 static hs_image tall_picture(hs_sample_type type) {
   hs_image bytes = extraction_scene(WIDTH, TALL, 4, NULL);
   if (type == HS_U8) return bytes;
@@ -365,7 +366,7 @@ TEST(test_memory_and_message) {
   }
   sources[0] = hs_source_pixels(&pixels);
   assert_int_equal(hs_load_source(&sources[0], &loaded), HS_OK);
-  hs_source_free(&loaded); /* a view: the pixels stay */
+  hs_source_free(&loaded); /* the source is a view, so the pixels stay */
   assert_int_equal(((const uint8_t *)pixels.data)[0], *(const uint8_t *)sources[0].image.data);
   sources[0] = hs_source_file("absent.png");
   sources[0].load = &load;

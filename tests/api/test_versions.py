@@ -56,7 +56,7 @@ class Versions(unittest.TestCase):
         self.assertEqual(interface, 100 * int(NUMBERS[0]) + int(NUMBERS[1]))
 
     def test_changelog(self):
-        """The newest version listed is the header's; each has its date."""
+        """The newest version listed is the header's. Each version has its date."""
         headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
         if headings[0] == "Unreleased":
             headings.pop(0)

@@ -51,7 +51,7 @@ class FakeBatch(BatchCase):
             self.assertEqual(gpus[1][0], "entered")
 
     def test_only_the_gpu_that_was_asked_for(self):
-        """No other GPU gets a CUDA context, not for the readers' pinned memory either."""
+        """No other GPU gets a CUDA context, not even for the readers' pinned memory."""
         for devices in (["--devices", "cuda:1"], ["--device", "cuda:1"]):
             _, _, gpus = self.batch_on("gpus=3", devices, "-".join(devices).replace(":", ""), "--jobs", "2")
             self.assertEqual(gpus[0], ["untouched", "0 launches"])
@@ -79,29 +79,29 @@ class FakeBatch(BatchCase):
         self.assertEqual(errors, "")
 
     def batch_of_jpegs(self, machine, folder, *arguments, devices=("--device", "cuda"), **settings):
-        """A batch over tests/data's JPEGs, good and broken; its features and manifest, and the number decoded by the
-        GPU."""
+        """Runs a batch over tests/data's JPEGs, good and broken. Returns its features and manifest, and how many JPEGs the
+        GPU decoded."""
         output, errors, gpus = self.on(f"{machine}", "batch", "jpegs", "-o", folder, "--format", "bin", *devices, *arguments,
                                        **settings)
         taken = [int(line[0]) for line in gpus if len(line) == 1]
         return self.features(folder), self.records(folder), errors, taken
 
     def records(self, folder):
-        """For each image the columns that do not depend on the run."""
+        """Returns, for each image, the columns that do not depend on the run."""
         lines = self.read(f"{folder}/manifest.csv").decode().splitlines()
         return [line for line in lines if not line.startswith("#")]
 
     def test_jpegs_on_the_gpu(self):
-        """The same features, failures and manifest for every decoder, also if the GPU's pixels are wrong."""
+        """Every decoder gives the same features, failures and manifest, even if the GPU's pixels are wrong."""
         for name in os.listdir(PICTURES):
             if name.startswith("jpeg_") and "bomb" not in name:
                 with open(os.path.join(PICTURES, name), "rb") as picture:
                     self.write(f"jpegs/{name}", picture.read())
         expected = self.batch_of_jpegs("gpus=1", "plain", "--decoder", "cpu", status=1)
         self.assertGreater(len(expected[0]), 10)
-        made = 64  # for the comparison
+        made = 64  # number of files that the comparison makes
         for folder, machine, arguments, taken in (
-                ("auto", "gpus=1", (), lambda n: n >= made),  # readers with spare time decode small ones
+                ("auto", "gpus=1", (), lambda n: n >= made),  # readers with spare time decode small files
                 ("asked", "gpus=1", ("--decoder", "gpu"), lambda n: n > made),
                 ("never", "gpus=1", ("--decoder", "cpu"), lambda n: n == 0),
                 ("wrong", "gpus=1,jpeg=1", (), lambda n: n == made),
@@ -133,7 +133,7 @@ class FakeBatch(BatchCase):
         self.assertIn("CUDA device 1 (fake GPU 1): CUDA reports error 719 (unspecified launch failure)", errors)
 
     def batch_with_a_fault(self, machine, folder, names):
-        """A batch on a machine with a failing call: it ends with a status; a second batch completes the work."""
+        """Runs a batch on a machine with a failing call, which ends with a status. A second batch completes the work."""
         command = [COMMAND, "batch", names, "-o", folder, "--format", "bin", "--devices", "cuda:0,cuda:1"]
         log = self.path("log.txt")
         run = subprocess.run(command, cwd=self.folder, capture_output=True, timeout=300, check=False,
@@ -151,7 +151,8 @@ class FakeBatch(BatchCase):
         return made, self.features(folder)
 
     def test_a_call_of_the_device_fails(self):
-        """For lack of memory, or with a lost GPU: the run's output is right, and --resume completes it."""
+        """A call fails for lack of memory, or because the GPU is lost. The run's output is right, and --resume completes
+        it."""
         names = self.list_of([f"in/{number:02}.pgm" for number in range(5)])
         expected = {f"in/{name}": data for name, data in self.on_the_cpu().items() if name < "05"}
         for losing in (0, 1):

@@ -1,6 +1,6 @@
 /*
- * Frames on fake GPUs: results that stay there, several GPUs, memory used by other programs, a lost device, every call
- * of the device failing once, and leftovers of frames of other sizes.
+ * Frames on fake GPUs: results that stay on the device, several GPUs, memory used by other programs, a lost device,
+ * every call of the device failing once, and leftovers of frames of other sizes.
  */
 #include "tests/support/test.h"
 
@@ -84,7 +84,7 @@ FAKE_TEST(test_sizes_of_a_lane) {
     hs_options plain = extraction_options(HS_PROFILE_LOWE);
     scoped_features alone = extraction_once(&plain, &window);
     assert_int_equal(hs_submit(c, &window, NULL), HS_OK);
-    assert_int_equal(hs_wait(c, &f), HS_OK); /* copied: the worker's next results use the same memory */
+    assert_int_equal(hs_wait(c, &f), HS_OK); /* a copy, because the worker's next results use the same memory */
     extraction_check_equal(&alone, &f, "of a size met first");
     if (i == 0) alive = fake.alive;
     assert_int_equal(fake.alive, alive);
@@ -168,7 +168,7 @@ FAKE_TEST(test_full_before_the_context) {
   extraction_check_equal(&expected, &f, "on the CPU instead");
   hs_features_free(&f);
   hs_destroy(c);
-  /* a machine without any GPU gives no warning */
+  /* on a machine without any GPU there is no warning */
   fake_reset(0);
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_string_equal(message, "");
@@ -183,7 +183,7 @@ FAKE_TEST(test_full_for_a_frame) {
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_MEMORY);
   assert_non_null(strstr(hs_last_error(c), "the memory of the device is full: 0 of 1024 MiB are free, needed are "));
   assert_non_null(strstr(hs_last_error(c), " MiB for the frame; end other programs on it"));
-  fake.gpus[0].others_bytes = 0; /* the other program ends */
+  fake.gpus[0].others_bytes = 0; /* the other program ends and frees its memory */
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
   extraction_check_equal(&expected, &f, "once there is room");
   hs_destroy(c);
@@ -245,7 +245,7 @@ FAKE_TEST(test_lost) {
   hs_destroy(beside);
 }
 
-/* Every call of the device fails once, for lack of memory or permanently, from the context's creation to its second
+/* Each call of the device fails once, for lack of memory or permanently, from the context's creation to its second
  * image. */
 static hs_status extract_two(const hs_allocator *allocator) {
   hs_options o = options_on(HS_DEVICE_CUDA, 0);

@@ -1,6 +1,6 @@
 /*
- * JPEGs kept encoded until a fake GPU decodes them: the same features as from pixels, in every orientation, alone and
- * in groups; libjpeg decodes if the device is wrong, refuses or is not used.
+ * JPEGs stay encoded until a fake GPU decodes them. Features equal those of pixels, in every orientation, alone and in
+ * groups. libjpeg decodes if the device gives wrong pixels, refuses or is not used.
  */
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 enum { WIDTH = 150, HEIGHT = 110, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112 };
 
-static image_file files[ORIENTATIONS + 1]; /* [o]: of EXIF orientation o; [0]: without EXIF */
+static image_file files[ORIENTATIONS + 1]; /* [o]: file with EXIF orientation o; [0]: file without EXIF */
 static hs_features expected[ORIENTATIONS + 1];
 
 static hs_source load(const image_file *file, int keep_encoded) {
@@ -75,7 +75,7 @@ TEST(test_asked) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char message[200];
     hs_context *c = context_on(cases[i].decoding, HS_DEVICE_CUDA);
-    assert_null(strstr(hs_backend_report(c), "JPEG: ")); /* not yet tested */
+    assert_null(strstr(hs_backend_report(c), "JPEG: ")); /* the decoder has not been tested yet */
     for (int again = 0; again < 2; again++) {
       assert_int_equal(hs_decodes_jpeg(c, message, sizeof message), cases[i].ready);
       assert_non_null(strstr(message, cases[i].said));
@@ -117,7 +117,7 @@ FAKE_TEST(test_no_room) {
   assert_non_null(strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (fake GPU 0): it does not start"));
 }
 
-/* Features of a stored file by the calls that take a source. */
+/* Compares the calls that take a source on a stored file. */
 static void check_calls(hs_context *c, int orientation) {
   scoped_source kept = load(&files[orientation], 1);
   const hs_features *want = &expected[orientation];
@@ -174,7 +174,7 @@ FAKE_TEST(test_in_flight) {
 
 enum { SIZES = 13, MANY = 6 * SIZES };
 
-/* JPEGs of different sizes, and their features. */
+/* JPEGs of different sizes, and the features of each. */
 typedef struct sizes {
   unsigned char *bytes[SIZES];
   size_t size[SIZES];
@@ -205,7 +205,7 @@ static void sizes_free(sizes *s) {
   }
 }
 
-/* All of them several times, as encoded sources, or as files. */
+/* Submits all sizes several times, as encoded sources or as files. */
 static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as_files) {
   scoped_features found = {0};
   for (int done = 0, submitted = 0; done < MANY; done++) {
@@ -263,7 +263,7 @@ TEST(test_files) {
     o.device = HS_DEVICE_CUDA;
     o.decoder = way == 1 ? HS_DECODER_GPU : way == 2 ? HS_DECODER_CPU : HS_DECODER_AUTO;
     load.keep_encoded = way != 1;
-    load.max_image_size = way == 3 ? WIDTH : 0; /* not reduced, but pixels are requested */
+    load.max_image_size = way == 3 ? WIDTH : 0; /* the picture keeps its size, but the call requests pixels */
     hs_context *c = extraction_context(&o);
     const bool on_device = way < 2;
     if (way == 0) assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
@@ -345,7 +345,7 @@ FAKE_TEST(test_tiny_file) {
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   assert_int_equal(hs_extract_encoded(c, bytes, size, &load, NULL, &found), HS_OK);
   assert_int_equal(found.count, 0);
-  memmove(bytes + size - 3, bytes + size - 2, 2); /* the last byte of its codes is missing */
+  memmove(bytes + size - 3, bytes + size - 2, 2); /* drops the last byte of the coded data */
   assert_int_equal(hs_load_image_memory(bytes, size - 1, NULL, &pixels), HS_ERR_FORMAT);
   assert_int_equal(hs_extract_encoded(c, bytes, size - 1, &load, NULL, &found), HS_ERR_FORMAT);
   free(bytes);
@@ -443,7 +443,7 @@ TEST(test_failures) {
   }
 }
 
-/* Progress begins once, also if the device refuses a JPEG that libjpeg then decodes. */
+/* Progress begins once, even if the device refuses a JPEG and libjpeg then decodes it. */
 static int32_t count_progress(void *user, uint64_t done, uint64_t total) {
   *(int *)user += done == 0 && total > 0;
   return 0;

@@ -3,7 +3,8 @@
 
 #include "tests/support/fake_device/fake_device.h"
 
-/* Widths of one picture; the second comes again, after its frame failed and after it succeeded. */
+/* How much narrower each picture is. The second width comes again, once after its frame failed and once after it
+ * succeeded. */
 static const int32_t narrower[] = {0, 1, 1, 2, 3, 2};
 enum { FRAMES = sizeof narrower / sizeof *narrower, LISTED = 4 };
 
@@ -27,7 +28,8 @@ BEFORE_TESTS() {
   assert_true(expected[0].count > 20);
 }
 
-/* One frame after another on one worker; graph number `at` from a list fails. Returns the number of failed frames. */
+/* Extracts one frame after another with one worker; the at-th conversion of a list to a graph fails. Returns the number
+ * of failed frames. */
 static int run(hs_device device, uint64_t at) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_features f = {0};
@@ -53,7 +55,7 @@ static int run(hs_device device, uint64_t at) {
   return failed;
 }
 
-/* The frame fails, or the CPU extracts it. The next one makes its own graph, and a size whose first frame failed counts
+/* The frame fails, or the CPU extracts it. The next frame makes its own graph. A size whose first frame failed counts
  * as new. */
 TEST(test_graphs_that_fail) {
   assert_int_equal(run(HS_DEVICE_CUDA, 0), 0);

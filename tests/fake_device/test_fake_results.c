@@ -1,6 +1,6 @@
 /*
- * Results in pinned memory that the caller keeps: borrowed without a copy, returned from anywhere at any time, copied
- * if too much is borrowed; and pictures in ordinary or pinned memory.
+ * Results in pinned memory that the caller keeps. They are borrowed without a copy, may be returned by any thread at
+ * any time, and are copied if too much is borrowed. Also pictures in ordinary and in pinned memory.
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 #include "pipeline/include/hartsift_cuda.h"
 #include "tests/support/fake_device/fake_device.h"
 
-/* A result large enough to borrow, and one that is copied. */
+/* Pictures whose results are large enough to borrow, and a small one whose result is copied. */
 static hs_image large, other, small;
 static hs_features expected, other_expected, small_expected;
 
@@ -50,7 +50,7 @@ FAKE_TEST(test_lists_outlive_frames) {
     assert_int_equal(hs_extract(c, i % 2 ? &large : &other, NULL, i % 3 ? &first : &second), HS_OK);
     extraction_check_equal(i % 2 ? &expected : &other_expected, i % 3 ? &first : &second, "one of two lists");
   }
-  assert_true(fake.alive <= alive + 4); /* two graphs, and blocks for two lists and a frame */
+  assert_true(fake.alive <= alive + 4); /* new blocks: two graphs, two lists and a frame */
   hs_destroy(c);
   assert_true(fake.alive > 0);
   extraction_check_equal(&other_expected, &second, "kept over the context's end");
@@ -68,7 +68,7 @@ FAKE_TEST(test_detection_and_floats) {
   assert_int_equal(detected.count, found.count);
   assert_null(detected.descriptors);
   assert_memory_equal(detected.keypoints, found.keypoints, sizeof *found.keypoints * found.count);
-  /* the same list with less: without descriptors, then few */
+  /* the list is reused for smaller results: without descriptors, then with few features */
   assert_int_equal(hs_detect(c, &small, NULL, &found), HS_OK);
   assert_null(found.descriptors);
   assert_int_equal(hs_extract(c, &large, NULL, &found), HS_OK);
@@ -128,7 +128,7 @@ FAKE_TEST(test_in_flight) {
   for (int i = 0; i < KEPT; i++) hs_features_free(&kept[i]);
 }
 
-/* Images in flight, each done or out of memory; returns the number done. */
+/* Runs images in flight, each of which succeeds or is out of memory; returns the number of successes. */
 static int run_in_flight(hs_context *c, int images) {
   scoped_features f = {0};
   int submitted = 0, done = 0;
@@ -152,7 +152,7 @@ TEST(test_workers_that_cannot_start) {
     hs_context *c = fake_context(WORKERS);
     fake.fail_at = fake.calls + at;
     const int first = run_in_flight(c, WORKERS), second = run_in_flight(c, WORKERS);
-    assert_true(first == WORKERS || second == WORKERS); /* one call fails */
+    assert_true(first == WORKERS || second == WORKERS); /* only one call fails */
     hs_destroy(c);
     all_called = fake.calls < fake.fail_at;
     assert_int_equal(fake.alive, 0);
@@ -270,7 +270,7 @@ FAKE_TEST(test_fork) {
   extraction_check_equal(&other_expected, &f, "after the fork");
 }
 
-/* Pinned pictures are copied directly to the device, others through the context's pinned memory; with masks and
+/* Pinned pictures are copied directly to the device, others through the context's pinned memory. Covers masks and row
  * padding. */
 TEST(test_where_pictures_lie) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);

@@ -1,6 +1,6 @@
 /*
- * Frames in tiles on fake GPUs: memory used by other programs makes tiles necessary, and every call of the device and
- * every allocation of the host fails once.
+ * Frames in tiles on fake GPUs: memory used by other programs makes tiles necessary. Each call of the device and each
+ * allocation of the host fails once.
  */
 #include "tests/support/test.h"
 
@@ -26,7 +26,8 @@ BEFORE_TESTS() {
   assert_true(expected.count > 100);
 }
 
-/* Device memory of a frame: untiled, and in the smallest tiles. */
+/* Returns the device memory of a frame: untiled if `most` is 0. If it is 1, returns the memory of the smallest tiles,
+ * on host or device, whichever is larger. */
 static uint64_t device_bytes(hs_options o, uint64_t most) {
   uint64_t host, device;
   o.max_memory_bytes = most;
@@ -46,7 +47,7 @@ TEST(test_memory_that_others_hold) {
     for (int i = 0; i < 3; i++) {
       const size_t held = statistics_of(c).device_bytes;
       fake.gpus[0].others_bytes = i == 1 ? 0 : fake.gpus[0].memory_bytes - held - (size_t)(whole - whole / 32);
-      if (i == 2) fake.gpus[0].others_bytes = 0; /* the held memory suffices */
+      if (i == 2) fake.gpus[0].others_bytes = 0; /* the memory that the context holds suffices */
       assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
       extraction_check_equal(&expected, &f, "beside others");
       assert_true(i > 0 || statistics_of(c).device_bytes < whole);
@@ -58,7 +59,7 @@ TEST(test_memory_that_others_hold) {
   }
 }
 
-/* Two frames in tiles, and one more after a failure that leaves the context usable. */
+/* Extracts two frames in tiles, and one more frame after a failure, because the context must stay usable. */
 static hs_status extract_two(uint64_t most, const hs_allocator *allocator) {
   hs_options o = options_on(HS_DEVICE_CUDA);
   scoped_context *c = NULL;
@@ -78,7 +79,7 @@ static hs_status extract_two(uint64_t most, const hs_allocator *allocator) {
   return st;
 }
 
-/* Between the smallest tiles and the whole. */
+/* Returns a limit between the memory of the smallest tiles and of the whole frame. */
 static uint64_t limit(void) {
   const hs_options o = options_on(HS_DEVICE_CUDA);
   fake_reset(1);
@@ -91,7 +92,7 @@ TEST(test_calls_fail) {
   const uint64_t most = limit();
   for (int lost = 0; lost < 2; lost++) {
     hs_status st = HS_ERR_DEVICE;
-    uint64_t at = 60; /* after the context's own allocations */
+    uint64_t at = 60; /* number of the first failing call, after the context's own allocations */
     for (; st != HS_OK; at += CALLS_APART) {
       counted_allocator counter = {.fill = 0xa5};
       const hs_allocator allocator = counted_allocator_make(&counter);

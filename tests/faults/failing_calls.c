@@ -51,7 +51,7 @@ typedef enum call_kind {
   CALL_LIST,
   CALL_SEEK,
   CALL_ACCESS,
-  CALL_ANY, /* counts all of the above */
+  CALL_ANY, /* counts calls of all kinds above */
   CALL_THREAD,
   CALL_MEMORY,
   CALL_KINDS
@@ -135,7 +135,7 @@ static long *arguments_of(ucontext_t *context, long arguments[5]) {
 }
 #endif
 
-/* Counts a call of a kind; returns whether the plan is for it. */
+/* Counts a call of a kind; returns whether the plan makes this call fail. */
 static bool is_meant(call_kind kind) {
   const long made = atomic_fetch_add(&counts[kind], 1) + 1;
   return kind == plan.kind && plan.at != 0 && (made == plan.at || (made > plan.at && plan.goes_on));
@@ -143,13 +143,14 @@ static bool is_meant(call_kind kind) {
 
 static call_kind kind_of(long number, const long arguments[5]) {
   if (number == __NR_fcntl && arguments[1] != F_SETLK && arguments[1] != F_SETLKW) return CALL_KINDS;
-  if (number == __NR_write && arguments[0] == STDERR_FILENO) return CALL_KINDS; /* such a fault is reported there */
+  /* writes to standard error report faults, so they are not counted */
+  if (number == __NR_write && arguments[0] == STDERR_FILENO) return CALL_KINDS;
   for (int i = 0; i < WATCHED; i++)
     if (watched_calls[i].number == number) return watched_calls[i].kind;
   return CALL_KINDS;
 }
 
-/* The action instead of a call. */
+/* Does what the plan says instead of the call. */
 static long do_call(long number, long arguments[5]) {
   const call_kind kind = kind_of(number, arguments);
   if (kind == CALL_KINDS) return marked_call(number, arguments);
@@ -163,7 +164,8 @@ static long do_call(long number, long arguments[5]) {
     if ((kind == CALL_READ || kind == CALL_WRITE) && arguments[2] > 1) arguments[2] /= 2;
     return marked_call(number, arguments);
   }
-  if (kind == CALL_CLOSE) (void)marked_call(number, arguments); /* the kernel closes it even on an error */
+  /* the kernel closes the file even if close reports an error */
+  if (kind == CALL_CLOSE) (void)marked_call(number, arguments);
   return -plan.error;
 }
 

@@ -1,4 +1,4 @@
-/* Allocations that fail; see failing_memory.h. */
+/* Makes chosen allocations fail; see failing_memory.h. */
 #define _GNU_SOURCE
 #include "tests/faults/failing_memory.h"
 
@@ -8,19 +8,19 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Other names of glibc's functions. */
+/* glibc's own names of the allocation functions. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void *block);
 
-/* This project's objects hide their symbols; these must be visible. */
+/* Makes the functions visible, because this project's objects hide their symbols. */
 #define SEEN __attribute__((visibility("default")))
 
 failing_memory failing_memory_state;
 
-/* Counts a call, and returns whether it fails. */
+/* Counts a call; returns whether the call shall fail. */
 static bool fails(void) {
   failing_memory *m = &failing_memory_state;
   if (!atomic_load(&m->counts)) return false;

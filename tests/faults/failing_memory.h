@@ -1,8 +1,8 @@
 /*
- * Replaces the C library's allocation functions: counts all calls, of this project and every library it uses, and fails
- * chosen ones.
+ * Replaces the C library's allocation functions. Counts all calls, by this project and by every library it uses, and
+ * makes chosen calls fail.
  *
- * Linked into a program or preloaded, its functions take precedence over the C library's (glibc).
+ * Linked into a program or preloaded, these functions take precedence over the C library's (glibc).
  */
 #ifndef HARTSIFT_TESTS_FAULTS_FAILING_MEMORY_H
 #define HARTSIFT_TESTS_FAULTS_FAILING_MEMORY_H
@@ -13,8 +13,8 @@
 typedef struct failing_memory {
   atomic_long made;    /* allocations requested while `counts` */
   atomic_long alive;   /* blocks not freed since the program began */
-  atomic_long fail_at; /* number of the one that fails, from 1; 0: none */
-  atomic_bool goes_on; /* and all later ones */
+  atomic_long fail_at; /* number of the allocation that fails, from 1; 0: none */
+  atomic_bool goes_on; /* whether all later ones fail too */
   atomic_bool counts;
 } failing_memory;
 

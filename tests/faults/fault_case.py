@@ -24,8 +24,8 @@ LIBRARY = os.environ.get("HARTSIFT_FAULTS_LIBRARY", "")
 CALLS_OF_A_KIND = int(os.environ.get("HARTSIFT_FAULTS_CALLS", "0" if os.environ.get("HARTSIFT_TESTS") == "whole" else "3"))
 TIMEOUT = 120
 
-# Errors that a system call can return, by the kind of failing_calls.c. "short": half of the requested bytes are read or
-# written.
+# Errors that a system call can return, by the kinds of failing_calls.c. "short": half of the requested bytes are read
+# or written.
 ERRORS = {
     "open": ("EMFILE", "EACCES"), "read": ("EIO", "EINTR", "short"), "write": ("ENOSPC", "ENOSPC,on", "EIO", "EINTR", "short"),
     "close": ("EIO",), "sync": ("EIO",), "rename": ("EIO",), "mkdir": ("ENOSPC",), "unlink": ("EIO",),
@@ -44,7 +44,7 @@ Outcome = collections.namedtuple("Outcome", "status output errors alive counts t
 
 
 def fault_text(kind, at, error):
-    """The value of HARTSIFT_FAULTS."""
+    """Returns the value of HARTSIFT_FAULTS."""
     name, *more = error.split(",")
     text = f"kind={kind},at={at}" + "".join(f",{word}" for word in more)
     if name == "short":
@@ -55,8 +55,8 @@ def fault_text(kind, at, error):
 
 
 def rows_by_image(database):
-    """The rows of a database by image and pair. Image numbers are left out: they follow the order of arrival, and an
-    image delayed by a fault comes later."""
+    """Returns the rows of a database by image and pair, without image numbers. These follow the order of arrival, and
+    an image delayed by a fault comes later."""
     images = database.execute("""SELECT i.name, c.model, c.width, c.height, c.params, c.prior_focal_length, k.rows, k.data, d.data
         FROM images i JOIN cameras c USING (camera_id) LEFT JOIN keypoints k USING (image_id)
         LEFT JOIN descriptors d USING (image_id) ORDER BY i.name""").fetchall()
@@ -67,7 +67,7 @@ def rows_by_image(database):
 
 
 def content_of(path):
-    """The relevant content of a file: a database as its rows, everything else as its bytes."""
+    """Returns the relevant content of a file: a database as its rows, everything else as its bytes."""
     with open(path, "rb") as file:
         data = file.read()
     if not data.startswith(b"SQLite format 3\0"):
@@ -104,12 +104,12 @@ class FaultCase(CommandCase):
                        stderr=subprocess.PIPE, timeout=TIMEOUT)
 
     def fresh(self):
-        """A new copy of the scenario's start, as the test's folder."""
+        """Makes a new copy of the scenario's start, as the test's folder."""
         self.folder = tempfile.mkdtemp(dir=self.holder.name)
         shutil.copytree(self.start, self.folder, dirs_exist_ok=True, symlinks=True)
 
     def content(self):
-        """Reads a copy: SQLite rolls a journal back when it reads, which is left to the next run."""
+        """Returns the content of a copy, because SQLite rolls a journal back when it reads, which is left to the next run."""
         with tempfile.TemporaryDirectory() as copy:
             shutil.copytree(self.folder, copy, symlinks=True, dirs_exist_ok=True)
             names = [os.path.join(root, name) for root, _, names in os.walk(copy) for name in names]
@@ -141,7 +141,7 @@ class FaultCase(CommandCase):
                        self.content())
 
     def wait(self, process, fault):
-        """The exit status, negative for a signal. A process that stops itself needs explicit waiting."""
+        """Returns the exit status, negative for a signal. A process that stops itself needs explicit waiting."""
         try:
             if fault.endswith(f"signal={int(signal.SIGSTOP)}"):
                 while True:
@@ -168,7 +168,8 @@ class FaultCase(CommandCase):
             self.assertFalse(missing, told)
         for name, content in found.tree.items():
             if name not in before and name not in expected.tree:
-                # Files that could not be removed, or were left by a killed process; and files that the next run needs.
+                # Allowed files: those that could not be removed, were left by a killed process, or are needed by the
+                # next run.
                 self.assertTrue(kind == "unlink" or error == "SIGKILL" or (found.status != 0 and name.startswith(scenario.left)),
                                 f"{told}: leaves {name}")
             elif not (found.status != 0 and name.startswith(scenario.left)):
@@ -190,7 +191,7 @@ class FaultCase(CommandCase):
     # ---- the faults of a scenario
 
     def places(self, count):
-        """The chosen numbers of `count` calls: all, or some from the first to the last."""
+        """Returns the chosen numbers of `count` calls: all, or some from the first to the last."""
         if CALLS_OF_A_KIND == 0 or count <= CALLS_OF_A_KIND:
             return range(1, count + 1)
         steps = max(CALLS_OF_A_KIND - 1, 1)

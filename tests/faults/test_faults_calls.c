@@ -29,7 +29,7 @@ static char picture_path[SCRATCH_PATH_BYTES], file_path[SCRATCH_PATH_BYTES];
 
 /* ------------------------------------------------------------------ works: each frees its results */
 
-/* A context with this number of threads. */
+/* Creates a context with this number of threads. */
 static hs_status begin(hs_context **context, int32_t threads) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = threads;
@@ -74,7 +74,7 @@ static hs_status load_picture(uint64_t *result) {
   return st;
 }
 
-/* A file decoded before its frame, in one call and in flight. */
+/* Decodes a file before its frame, in one call and in flight. */
 static hs_status extract_file(uint64_t *result) {
   scoped_context *c = NULL;
   scoped_features f = {0}, g = {0};
@@ -98,11 +98,12 @@ static hs_status find_images(uint64_t *result) {
   static hs_image_findings findings;
   const hs_image_search search = {.take = count_path, .user = result};
   hs_status st = hs_find_images(HARTSIFT_SOURCE_DIR "/tests/data/images", &search, &findings);
-  if (st == HS_OK && findings.unreadable > 0) st = HS_ERR_IO; /* opendir had no memory */
+  /* the folder could not be read, because opendir had no memory */
+  if (st == HS_OK && findings.unreadable > 0) st = HS_ERR_IO;
   return st == HS_OK ? hs_read_image_list(list, sizeof list - 1, "list", 0, &search, NULL, 0) : st;
 }
 
-/* A file and pixels; the first failure of an image, or of the batch. */
+/* Runs a batch of a file and pixels. Returns the first failure of an image or of the batch. */
 static hs_status run_batch(uint64_t *result) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const hs_options *const devices[] = {&o};
@@ -267,7 +268,7 @@ static bool all_are_wanted(void) {
   return calls ? strcmp(calls, "0") == 0 : tests && strcmp(tests, "whole") == 0;
 }
 
-/* The next allocation to fail. */
+/* Returns the number of the next allocation to fail. */
 static long after(long at) { return at < ALL_UP_TO || all_are_wanted() ? at + 1 : at + 1 + at / STEPS; }
 
 static hs_status run_failing(hs_status (*work)(uint64_t *result), long at, bool goes_on, uint64_t *result) {
@@ -284,7 +285,8 @@ static hs_status run_failing(hs_status (*work)(uint64_t *result), long at, bool 
 
 static void sweep(const char *name, hs_status (*work)(uint64_t *result)) {
   uint64_t expected, result;
-  for (int i = 0; i < 2; i++) assert_int_equal(run_failing(work, 0, false, &expected), HS_OK); /* fills caches */
+  /* the first runs fill caches */
+  for (int i = 0; i < 2; i++) assert_int_equal(run_failing(work, 0, false, &expected), HS_OK);
   const long alive = failing_memory_state.alive, made = failing_memory_state.made;
   long refused = 0;
   for (long at = 1; at <= made; at = after(at))
@@ -317,7 +319,8 @@ TEST(test_pictures) {
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     uint64_t size;
     snprintf(picture_path, sizeof picture_path, HARTSIFT_SOURCE_DIR "/tests/data/images/%s", names[i]);
-    if (load_picture(&size) != HS_ERR_UNSUPPORTED) sweep(names[i], load_picture); /* a build without its library */
+    /* the build may lack the library of this format */
+    if (load_picture(&size) != HS_ERR_UNSUPPORTED) sweep(names[i], load_picture);
   }
 }
 
@@ -344,7 +347,7 @@ TEST(test_pictures_of_other_libraries) {
       assert_int_equal(counter.alive, 0);
       faults += st != HS_OK;
     }
-    assert_true(st == HS_OK || st == HS_ERR_UNSUPPORTED); /* a build without its library */
+    assert_true(st == HS_OK || st == HS_ERR_UNSUPPORTED); /* the build may lack the library of this format */
   }
 }
 
@@ -368,7 +371,7 @@ TEST(test_matching) {
 TEST(test_database) {
   uint64_t count;
   scratch_folder_path(&folder, "d.db", file_path);
-  if (fill_database(&count) == HS_ERR_UNSUPPORTED) return; /* a build without SQLite */
+  if (fill_database(&count) == HS_ERR_UNSUPPORTED) return; /* this build has no SQLite */
   sweep("database", fill_database);
 }
 

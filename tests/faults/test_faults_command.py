@@ -15,7 +15,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", 
 PICTURES = ("jpeg_colour.jpg", "png_gray8.png", "bmp_24.bmp", "pam_rgb.pam", "tiff_lzw.tif", "webp_alpha.webp")
 FORMATS = ("npz", "csv", "json", "bin", "lowe", "vlfeat", "opencv", "openmvg", "colmap", "visualsfm", "oxford")
 SCENES = ONE, TWO, THREE = "@scene:60x45:1", "@scene:61x47:2", "@scene:52x47:3"
-# Files that an unfinished batch leaves.
+# Files that an unfinished batch may leave.
 BATCH_LEFT = ("out/manifest.journal", "out/.hartsift-batch", "out/manifest.csv")
 
 
@@ -50,7 +50,7 @@ class Pictures(FaultCase):
         self.sweep(Scenario("hist", ("hist", "png_gray8.png", "--equalize", "e.png", "-o", "h.json")))
 
     def test_info(self):
-        # It prints its findings: without memory, that nothing can be opened.
+        # info reports its findings: without memory, that nothing can be opened.
         self.sweep(Scenario("info", ("info",), without=("memory", "stat", "open", "read")))
 
 
@@ -133,7 +133,7 @@ class Batches(FaultCase):
 
 
 class Disk(FaultCase):
-    """A disk that is full from some write on, under a database: the run ends there, once, and reports what was kept."""
+    """The disk under a database is full from some write on. The run ends there and reports once what was kept."""
 
     SCENES = [f"@scene:320x240:{number}" for number in range(1, 15)]  # more than SQLite caches
 
@@ -144,7 +144,7 @@ class Disk(FaultCase):
             cls.command("batch", "-", "-o", f"s{shard[0]}.db", "--shard", shard, stdin="\n".join(cls.SCENES).encode())
 
     def fill(self, *arguments, stdin=b"", name="d.db"):
-        """Runs with a full disk from the first write on, and from two later ones on."""
+        """Runs with a disk that is full from the first write on, and from two later ones on."""
         self.fresh()
         before = self.content().get(name)
         whole = self.run_with(arguments, stdin=stdin)

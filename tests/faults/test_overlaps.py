@@ -30,7 +30,7 @@ FIRST_KINDS, SECOND_KINDS = ("lock", "unlink", "list"), ("lock", "write", "renam
 LOOKS, MOST_SECONDS = 8, 3
 
 Overlap = collections.namedtuple("Overlap", "name first second alone again", defaults=(0, None))
-Overlap.__doc__ = """Two command lines. alone: the exit status of the first one. again: one that is run at the end."""
+Overlap.__doc__ = """Two command lines. alone: the exit status of the first. again: a command line that is run at the end."""
 
 
 class Overlaps(FaultCase):
@@ -62,7 +62,8 @@ class Overlaps(FaultCase):
         return set(states) == {"S"}
 
     def until_held_or_ended(self, process, waits=False):
-        """Whether it is held; False also if it waits for the other process."""
+        """Waits until the process is held; returns whether it is. Returns False also if the process waits for the other
+        one."""
         end, looks = time.monotonic() + (MOST_SECONDS if waits else TIMEOUT), 0
         while process.returncode is None and time.monotonic() < end:
             found, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
@@ -93,7 +94,7 @@ class Overlaps(FaultCase):
     # ---- invariants
 
     def run_both(self, overlap, faults):
-        """The exit statuses and messages of both."""
+        """Runs both; returns their exit statuses and messages."""
         first = self.begin(overlap.first, faults[0])
         self.until_held_or_ended(first)
         second = self.begin(overlap.second, faults[1])
@@ -134,7 +135,7 @@ class Overlaps(FaultCase):
     # ---- overlaps
 
     def test_new_database(self):
-        """The first has nothing to add and removes the file that it has made."""
+        """The first command has nothing to add, so it removes the file that it has made."""
         self.sweep_moments(Overlap("new", ("extract", "broken.pgm", "-o", "d.db"), ("extract", ONE, "-o", "d.db"), 1))
 
     def test_one_database(self):

@@ -1,6 +1,6 @@
 /*
  * Fuzz target for sequences of calls on a context: extraction in all forms, pictures in flight, cancelling, matching,
- * runs over pairs, in any order. A picture gives the same features whatever calls came before.
+ * runs over pairs, in any order. A picture's features must not depend on earlier calls.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +14,16 @@ typedef struct fuzz_picture {
   hs_image image, mask;
   uint8_t *pixels;
   bool is_known;
-  uint64_t digest; /* of its features */
+  uint64_t digest; /* digest of its features */
 } fuzz_picture;
 
 typedef struct fuzz_state {
   hs_context *context;
   fuzz_picture pictures[FUZZ_PICTURES];
-  size_t in_flight[FUZZ_IN_FLIGHT]; /* pictures, oldest first */
+  size_t in_flight[FUZZ_IN_FLIGHT]; /* indices of the pictures in flight, oldest first */
   int32_t flying;
   hs_features lists[2];
-  int32_t calls_left; /* calls of the progress function until it cancels */
+  int32_t calls_left; /* number of calls after which the progress function cancels */
 } fuzz_state;
 
 static int32_t count_down(void *user, uint64_t done, uint64_t total) {
@@ -67,7 +67,7 @@ static void check_same(fuzz_picture *picture, const hs_features *features) {
   picture->is_known = true;
 }
 
-/* Every second picture has a mask. */
+/* Returns the mask of a picture; every second picture has one. */
 static const hs_image *mask_of(const fuzz_state *state, const fuzz_picture *picture) {
   return (picture - state->pictures) % 2 == 1 ? &picture->mask : NULL;
 }
@@ -116,7 +116,7 @@ static void match_lists(fuzz_state *state, input_bytes *input) {
   hs_neighbour_lists_free(&near);
 }
 
-/* A run over pairs of the two lists, ended after some of them. */
+/* Starts a run over pairs of the two lists and ends it after some pairs. */
 static void run_pairs(fuzz_state *state, input_bytes *input) {
   const hs_collection_image images[2] = {{.features = &state->lists[0]}, {.features = &state->lists[1]}};
   const hs_collection collection = {.images = images, .image_count = 2};
@@ -142,7 +142,7 @@ static void run_pairs(fuzz_state *state, input_bytes *input) {
   hs_pairs_end(run);
 }
 
-/* One picture, by one of three calls. */
+/* Extracts one picture by one of three calls. */
 static void extract(const fuzz_state *state, fuzz_picture *picture, hs_features *list, uint8_t way) {
   const hs_features *view = list;
   hs_status status;

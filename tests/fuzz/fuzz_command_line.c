@@ -19,7 +19,8 @@
 
 enum { FUZZ_ARGUMENTS_MAX = 24, FUZZ_OPTION_BYTE = 128 };
 
-/* The argument unchanged, or with its first byte replaced by an option; from malloc. */
+/* Returns a copy of the argument. A first byte of at least 128 is replaced by the option of that number. The copy comes
+ * from malloc. */
 static char *spell(const char *text) {
   const unsigned char first = (unsigned char)text[0];
   if (first < FUZZ_OPTION_BYTE) return strdup(text);
@@ -95,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     arguments[count] = spell(start);
     fuzz_require(arguments[count++] != NULL);
   }
-  char *owned[FUZZ_ARGUMENTS_MAX + 2]; /* parsing changes their order */
+  char *owned[FUZZ_ARGUMENTS_MAX + 2]; /* the pointers to free; parsing changes the order of the arguments */
   memcpy(owned, arguments, sizeof owned);
   option_set *set = malloc(sizeof *set);
   fuzz_require(set != NULL);

@@ -19,7 +19,7 @@
 #include "tests/support/feature_maker.h"
 
 enum { FUZZ_FEATURES = 5, FUZZ_IMAGES_MAX = 40, FUZZ_MAX_FEATURES = 4096, FUZZ_STEPS = 20000, FUZZ_SQL_BYTES = 4096 };
-enum { FUZZ_BYTES_MAX = 1 << 30 /* of a row: SQLite's limit */ };
+enum { FUZZ_BYTES_MAX = 1 << 30 /* FUZZ_BYTES_MAX: SQLite's limit for a row */ };
 
 typedef struct fuzz_base {
   hs_features features;
@@ -44,7 +44,7 @@ static hs_colmap_database *open_database(const char *path, int32_t read_only, ch
   return database;
 }
 
-/* Two images with features, matches and a position. */
+/* Adds two images with features, matches and a position. */
 static bool add_content(hs_colmap_database *database, const hs_features *features, uint32_t ids[2]) {
   const hs_match_pair pairs[2] = {{0, 1, 1, 2}, {3, 2, 1, 2}};
   const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
@@ -57,7 +57,8 @@ static bool add_content(hs_colmap_database *database, const hs_features *feature
          hs_colmap_set_position(database, ids[0], &position) == HS_OK;
 }
 
-/* Sets everything aside and restores it: the remaining data of a pair is unchanged, or an error gives the reason. */
+/* Sets all results aside and restores them. The remaining data of a pair must be unchanged, or an error gives the
+ * reason. */
 static void move_pairs(const char *path) {
   char message[256];
   hs_colmap_database *database = open_database(path, 0, message, sizeof message);
@@ -75,7 +76,7 @@ static void move_pairs(const char *path) {
   hs_colmap_close(database);
 }
 
-/* The first row's text, freed by the caller; null without a row. */
+/* Returns the text of the first row, which the caller frees; null if there is no row. */
 static char *ask_text(sqlite3 *sqlite, const char *sql) {
   sqlite3_stmt *statement = NULL;
   char *text = NULL;
@@ -91,7 +92,7 @@ static char *schema_of(sqlite3 *sqlite) {
   return ask_text(sqlite, "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_master ORDER BY name)");
 }
 
-/* Pages of 512 bytes, few of them empty. */
+/* Makes the base database with pages of 512 bytes, few of them empty. */
 static void make_base(fuzz_base *base) {
   uint32_t ids[2];
   char message[256];
@@ -102,7 +103,8 @@ static void make_base(fuzz_base *base) {
   unlink(path);
   hs_colmap_database *database = open_database(path, 0, message, sizeof message);
   fuzz_require(database && add_content(database, &base->features, ids) && hs_colmap_commit(database) == HS_OK);
-  fuzz_require(colmap_note_first_pass(database, ids[0], ids[1], 3, 2) == HS_OK); /* tables of this library */
+  /* creates the tables of this library */
+  fuzz_require(colmap_note_first_pass(database, ids[0], ids[1], 3, 2) == HS_OK);
   fuzz_require(colmap_set_aside(database, 2147483649, 1, 0) == HS_OK && hs_colmap_commit(database) == HS_OK);
   hs_colmap_close(database);
   fuzz_require(sqlite3_open(path, &sqlite) == SQLITE_OK);
@@ -115,7 +117,7 @@ static void make_base(fuzz_base *base) {
   sqlite3_close(sqlite);
 }
 
-/* No statement may reach another file. */
+/* Denies every statement that could reach another file. */
 static int authorize(void *user, int action, const char *a, const char *b, const char *c, const char *d) {
   (void)user, (void)a, (void)b, (void)c, (void)d;
   return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
@@ -126,7 +128,7 @@ static int stop_long_statement(void *user) {
   return (*left)-- <= 0;
 }
 
-/* Runs SQL on the base; a failing statement is skipped, and the next ones follow. */
+/* Runs SQL on the base. A statement that fails is skipped. */
 static const char *run_sql(const fuzz_base *base, input_bytes *input) {
   sqlite3 *sqlite = NULL;
   sqlite3_int64 size = 0;
@@ -184,7 +186,8 @@ static void read_image(hs_colmap_database *database, const hs_colmap_image *imag
     fuzz_require(matches >= -1 && verified >= -1);
 }
 
-/* The command's list of pairs: lengths below the largest index, or a reason why there is no list. */
+/* Reads the list of pairs as the command does. Its lengths are below the largest index, or a reason is given why there
+ * is no list. */
 static void read_pairs(hs_colmap_database *database) {
   int64_t pair = -1, before = -1;
   for (int i = 0; i < FUZZ_IMAGES_MAX; i++, before = pair) {
@@ -206,7 +209,7 @@ static void read_pairs(hs_colmap_database *database) {
   }
 }
 
-/* The inputs of judging: lists have their stated length, and a first pass has no more inliers than matches. */
+/* Reads the inputs of judging. Lists have their stated length, and a first pass has no more inliers than matches. */
 static void read_verified(hs_colmap_database *database) {
   colmap_verified_pair pair = {.pair_id = -1};
   for (int i = 0; i < FUZZ_IMAGES_MAX; i++) {
@@ -244,7 +247,8 @@ static void read_all(const char *path) {
   hs_colmap_close(database);
 }
 
-/* Tables that share pages, triggers or constraints with unknown tables may remove added rows. */
+/* Returns whether added rows must remain. Tables that share pages, triggers or constraints with unknown tables may
+ * remove them. */
 static bool keeps_rows(const char *path, const fuzz_base *base) {
   sqlite3 *sqlite = NULL;
   bool keeps = false;

@@ -58,14 +58,15 @@ static void fuzz_read(const feature_format *format, feature_source *source) {
   hs_features_free(&features);
 }
 
-/* The own format's checksum is at byte 60 of a header of 64 bytes and counts as zero itself. */
+/* Repairs the checksum of hartsift's own format: at byte 60 of a header of 64 bytes, computed with these bytes as
+ * zero. */
 static void fuzz_repair_bin(uint8_t *bytes, size_t size) {
   if (size < 64) return;
   bytes_put_u32(bytes + 60, 0);
   bytes_put_u32(bytes + 60, crc_castagnoli(0, bytes, size));
 }
 
-/* For every record of a zip directory: the CRC-32 of its stored bytes. */
+/* Repairs a zip file: sets the CRC-32 of the stored bytes in every directory record. */
 static void fuzz_repair_zip(uint8_t *bytes, size_t size) {
   for (size_t at = 0; at + 46 <= size; at++) {
     if (bytes_get_u32(bytes + at) != 0x02014b50u) continue;
@@ -107,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                            .second_size = second_size,
                            .max_features = FUZZ_MAX_FEATURES};
   if (!format) format = format_by_content(source.bytes, source.size, NULL);
-  if (!format || !format->read) return 0; /* a database is opened by other calls */
+  if (!format || !format->read) return 0; /* databases are opened by other functions */
   fuzz_read(format, &source);
   fuzz_read_repaired(format, &source);
   return 0;

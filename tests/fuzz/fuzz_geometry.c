@@ -21,7 +21,8 @@ static hs_camera take_camera(input_bytes *input) {
   return (hs_camera){fx, fy, cx, cy};
 }
 
-/* Half of the inputs have points that a homography near the identity explains, so that searches find something. */
+/* Reads points from the input. In half of the inputs a homography near the identity explains them, so that searches
+ * find something. */
 static void take_points(input_bytes *input, fuzz_points *points) {
   points->count = input_below(input, FUZZ_POINTS_MAX);
   const bool regular = (input_u8(input) & 1u) != 0;

@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Small, for speed and so that a reader that ignores a limit is detected. */
+/* The limits are small, for speed and so that a reader that ignores a limit is detected. */
 enum { FUZZ_MAX_PIXELS = 1 << 18, FUZZ_MAX_MEMORY_BYTES = 16 << 20 };
 
 static size_t bytes_per_pixel(const hs_image *image) {
@@ -54,7 +54,7 @@ static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t sc
   hs_image_free(&image);
 }
 
-/* Reads rows until one fails; picture: null, or the expected pixels. */
+/* Reads rows until one fails. picture: the expected pixels, or null. */
 static hs_status read_rows(image_rows *rows, const hs_image *picture, uint8_t *row) {
   hs_status status = HS_OK;
   for (int32_t y = 0; y < rows->height && status == HS_OK; y++) {
@@ -66,7 +66,8 @@ static hs_status read_rows(image_rows *rows, const hs_image *picture, uint8_t *r
   return status;
 }
 
-/* Compares the whole picture with its rows, from the beginning, and again after reading a part of them. */
+/* Decodes the picture by rows, once from the beginning and once after a part of them was read, and compares the result
+ * with the whole picture. */
 static void decode_rows(const uint8_t *data, size_t size, int32_t scale) {
   char message[256], whole_message[256];
   hs_load_options options = {.struct_size = sizeof options,
@@ -93,7 +94,7 @@ static void decode_rows(const uint8_t *data, size_t size, int32_t scale) {
   if (whole == HS_OK) hs_image_free(&image);
 }
 
-/* PNG's CRC-32, bit by bit. */
+/* Computes PNG's CRC-32 bit by bit. */
 static uint32_t checksum(const uint8_t *data, size_t size) {
   uint32_t crc = 0xFFFFFFFFu;
   for (size_t i = 0; i < size; i++) {
@@ -103,7 +104,7 @@ static uint32_t checksum(const uint8_t *data, size_t size) {
   return ~crc;
 }
 
-/* Chunks are length, name, data, checksum over name and data. */
+/* Corrects the checksums of a PNG. A chunk is length, name, data and a checksum over name and data. */
 static void repair_checksums(uint8_t *png, size_t size) {
   size_t at = 8;
   while (size - at >= 12) {

@@ -35,7 +35,8 @@ static void recall(batch_manifest *manifest, const char *text, size_t size, bool
                !again_differ);
 }
 
-/* The text with the last field of each line after the header replaced by the line's checksum; from malloc. */
+/* Returns the text with the last field of each line after the header replaced by the line's checksum. The text comes
+ * from malloc. */
 static char *repair(const char *text, size_t size, size_t *repaired) {
   char *out = NULL;
   FILE *stream = open_memstream(&out, repaired);
@@ -68,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_require(batch_manifest_make(&manifest, &list, "manifest", 1, 1, fuzz_settings) == CLI_DONE);
   }
   if (size == 0) return 0;
-  /* A copy that ends with the text, without a terminating zero. */
+  /* The copy ends with the text, without a terminating zero, so that a sanitizer detects reads past the end. */
   char *text = malloc(size);
   fuzz_require(text != NULL);
   memcpy(text, data + 1, size - 1);

@@ -1,6 +1,6 @@
 /*
- * Fuzz target for the GPU's JPEG decoder, without a GPU: headers are read, the coded data is packed and decoded like in
- * the kernels; accepted files have libjpeg's pixels.
+ * Fuzz target for the GPU's JPEG decoder, without a GPU. Headers are read, and the coded data is packed and decoded as
+ * in the kernels. Pixels of accepted files must be libjpeg's.
  */
 #include <stdlib.h>
 #include <string.h>

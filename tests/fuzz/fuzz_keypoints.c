@@ -19,7 +19,7 @@ static size_t channel_count(hs_pixel_layout layout) {
   return channels[layout];
 }
 
-/* Samples: a texture by position, and single ones of any value. The memory ends with the view. */
+/* Makes samples: a texture computed from the position, and some samples of any value. The memory ends with the view. */
 static void *take_samples(input_bytes *input, const hs_image *image) {
   const size_t row = image->stride_bytes, rows = (size_t)image->height;
   const size_t used = (size_t)image->width * channel_count(image->layout) * sample_bytes(image->type);

@@ -35,7 +35,7 @@ static void check_images(const char *path, char end, hs_format format) {
     const char *name = list.images[i].name;
     char *output = batch_output_name(name, format), message[CLI_MESSAGE_BYTES] = "";
     char *in_database = database_image_name(name, (i & 1u) != 0 ? "photos" : NULL, message, sizeof message);
-    /* A name that is not a valid file name has none in a database. */
+    /* In a database an invalid file name has an empty output name. */
     fuzz_require(output != NULL && (output[0] != '\0' || format == HS_FORMAT_COLMAP_DB) && !leaves_folder(output));
     fuzz_require(in_database != NULL || message[0] != '\0');
     fuzz_require(batch_list_find(&list, name) != NULL && strcmp(batch_list_find(&list, name)->name, name) == 0);
@@ -67,7 +67,7 @@ static void check_pairs(char *path) {
   pair_list_free(&pairs);
 }
 
-/* The input as one text: the forms of --pairs, --shard and names. */
+/* Parses the input as one text, in the forms of --pairs, --shard and names. */
 static void check_text(const char *text) {
   char message[CLI_MESSAGE_BYTES] = "";
   pair_choice choice;

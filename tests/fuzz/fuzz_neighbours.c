@@ -66,7 +66,7 @@ static int compare_candidates(const void *one, const void *other) {
   return (a->index > b->index) - (a->index < b->index);
 }
 
-/* All candidates of feature i of a, nearest first; returns their number. */
+/* Sorts all candidates of feature i of a, nearest first; returns their number. */
 static size_t rank(const fuzz_list *a, size_t i, const fuzz_list *b, fuzz_candidate ranked[FUZZ_FEATURES_MAX]) {
   size_t count = 0;
   for (size_t j = 0; j < b->features.count; j++) {
@@ -100,7 +100,7 @@ static void check_within(hs_context *context, const fuzz_list *a, const fuzz_lis
     const size_t count = rank(a, i, b, ranked), first = lists.starts[i], found = lists.starts[i + 1] - first;
     fuzz_require(found <= count && (!isinf(radius) || found == count));
     for (size_t n = 0; n < found; n++) fuzz_require(lists.neighbours[first + n].index == ranked[n].index);
-    /* Next to the rounding of the root the radius decides. */
+    /* The radius separates found from other candidates, up to the rounding of the square root. */
     if (found < count) fuzz_require(sqrt((double)ranked[found].squared) * (1 + 1e-6) >= radius);
     if (found > 0) fuzz_require(sqrt((double)ranked[found - 1].squared) * (1 - 1e-6) <= radius);
   }
@@ -124,7 +124,7 @@ static void check_matches(hs_context *context, const fuzz_list *a, const fuzz_li
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static hs_context *context; /* searches leave no state in it that affects results */
+  static hs_context *context; /* The context is reused, because searches leave no state in it that affects results. */
   static fuzz_list a, b;
   input_bytes input = {data, size};
   if (!context) {

@@ -11,7 +11,7 @@
 
 enum { FUZZ_STRUCT_BYTES = 1024, FUZZ_WIDTH = 40, FUZZ_HEIGHT = 31, FUZZ_MEMORY_BYTES = 64 << 20, FUZZ_THREADS = 3 };
 
-/* A struct of another header: of another size, with new fields 0 or not. */
+/* An option struct of another header: its size may differ, and its new fields may be 0 or not. */
 typedef union fuzz_struct {
   hs_options options;
   hs_match_options match;
@@ -26,7 +26,7 @@ typedef union fuzz_struct {
   uint8_t bytes[FUZZ_STRUCT_BYTES];
 } fuzz_struct;
 
-/* Fields of 4 bytes, by number; pointers and sizes are unchanged. */
+/* Changes fields of 4 bytes, chosen by number. Pointers and sizes stay unchanged. */
 static void change_fields(input_bytes *input, uint8_t *fields, size_t bytes, const size_t *kept, size_t kept_count) {
   for (uint32_t n = input_below(input, 7); n > 0; n--) {
     const size_t at = 8 + 4 * (size_t)input_below(input, (uint32_t)((bytes - 8) / 4 - 1));
@@ -39,7 +39,7 @@ static void change_fields(input_bytes *input, uint8_t *fields, size_t bytes, con
   }
 }
 
-/* Sometimes another struct_size, with the bytes after this header's fields 0 or not. */
+/* Sometimes sets another struct_size, with bytes after this header's fields that are 0 or not. */
 static void change_size(input_bytes *input, fuzz_struct *any, size_t known) {
   const uint8_t kind = input_u8(input);
   if (kind < 200) return;
@@ -47,7 +47,7 @@ static void change_size(input_bytes *input, fuzz_struct *any, size_t known) {
   if (kind > 230 && any->struct_size > known) any->bytes[any->struct_size - 1] = input_u8(input);
 }
 
-/* hs_create and everything that reads its options. */
+/* Checks hs_create and all functions that read its options. */
 static void check_context(input_bytes *input) {
   static const size_t kept[] = {offsetof(hs_options, allocator), offsetof(hs_options, expert)};
   static const size_t expert_kept[] = {offsetof(hs_expert_options, variant)};
@@ -134,7 +134,7 @@ static void check_retrieval(input_bytes *input, fuzz_struct *any) {
   hs_retrieval_destroy(retrieval);
 }
 
-/* The other structs, with the calls that read them; structs with pointers keep them null. */
+/* Checks the other option structs with the calls that read them. Pointers in structs stay null. */
 static void check_others(input_bytes *input) {
   static void (*const checks[])(input_bytes *, fuzz_struct *) = {check_match, check_verify, check_load,
                                                                  check_retrieval};

@@ -28,7 +28,7 @@ uint32_t input_below(input_bytes *input, uint32_t most) {
   return most == UINT32_MAX ? value : value % (most + 1);
 }
 
-/* The last bit of the first byte chooses between a table and a plain number. */
+/* The last bit of the first byte chooses between a table of special values and a plain number. */
 double input_double(input_bytes *input) {
   static const double ends[] = {0.0,
                                 -0.0,

@@ -10,7 +10,7 @@ enum { PATH_BYTES = 1024 };
 
 static char folder[PATH_BYTES], path[PATH_BYTES + 16];
 
-/* Also removes SQLite's companion files of a database. */
+/* Removes the file, and the companion files that SQLite makes for a database. */
 static void remove_file(void) {
   static const char *const endings[] = {"", "-journal", "-wal", "-shm"};
   for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {

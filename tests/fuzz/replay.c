@@ -20,7 +20,7 @@ typedef struct replay_counts {
 
 static void replay_file(const char *path, size_t size, replay_counts *counts) {
   FILE *stream = fopen(path, "rb");
-  /* Exactly as large as the input, so that a sanitizer detects any read past its end. */
+  /* The block is exactly as large as the input, so that a sanitizer detects any read past its end. */
   uint8_t *bytes = malloc(size > 0 ? size : 1);
   if (!stream || !bytes || fread(bytes, 1, size, stream) != size) {
     fprintf(stderr, "replay: %s cannot be read\n", path);

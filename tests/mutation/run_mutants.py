@@ -33,19 +33,19 @@ class Outcome:
 
 
 def mutate(text, mutant):
-    """The text with the fault, or None unless the replaced text occurs exactly once."""
+    """Returns the text with the fault, or None unless the replaced text occurs exactly once."""
     return text.replace(mutant.old, mutant.new) if text.count(mutant.old) == 1 else None
 
 
 def test_source(name):
-    """The file of a test, by its name; None if it has no separate file."""
+    """Returns the file of a test by the test's name; None if it has no separate file."""
     folder, stem = name.split(".", 1)
     found = [path for path in (ROOT / "tests" / folder).glob(f"*{stem}.*") if path.stem in (f"test_{stem}", f"check_{stem}")]
     return found[0] if found else None
 
 
 def check(chosen):
-    """Errors of the list itself."""
+    """Returns errors of the list itself."""
     faults = []
     for mutant in chosen:
         path = ROOT / mutant.file
@@ -60,7 +60,7 @@ def check(chosen):
 
 
 class Tree:
-    """The copy and its build."""
+    """The copy of the tree, and its build."""
 
     def __init__(self, folder, jobs):
         self.copy, self.build, self.jobs = folder / "tree", folder / "build", str(jobs)

@@ -21,7 +21,7 @@ SIZE = (320, 240)
 
 
 def pictures():
-    """Two views of a scene, uint8: the second is 30 pixels further right and 20 further down."""
+    """Returns two views of a scene, uint8. The second is 30 pixels further right and 20 further down."""
     scene = hartsift.render_scene(SIZE[0] + 30, SIZE[1] + 20, 5)
     return [np.ascontiguousarray(scene[y : y + SIZE[1], x : x + SIZE[0]]) for x, y in ((0, 0), (30, 20))]
 
@@ -42,7 +42,7 @@ def tensors():
 
 class Hloc(unittest.TestCase):
     def test_files(self):
-        """hloc's own programs, from pictures to matches: features with scores, and the exact matches."""
+        """hloc's own programs run from pictures to matches: features with scores, and the exact matches."""
         import h5py
         from hloc import extract_features, match_features, pairs_from_exhaustive
         from hloc.utils.io import get_matches
@@ -76,7 +76,7 @@ class Hloc(unittest.TestCase):
             np.testing.assert_allclose(scores, 1 - exact.distances / exact.records["next_distance"], atol=1e-3)
 
     def test_matcher_beside_hlocs(self):
-        """With equal settings hloc's exact matcher finds the same pairs, up to ties from its rounding."""
+        """With equal settings, hloc's exact matcher finds the same pairs, up to ties from its rounding."""
         from hloc import matchers
         from hloc.utils.base_model import dynamic_load
 
@@ -94,7 +94,7 @@ class Hloc(unittest.TestCase):
 
 class LightGlue(unittest.TestCase):
     def test_input(self):
-        """LightGlue for SIFT accepts the dictionary; it runs without weights, so its matches mean nothing."""
+        """LightGlue for SIFT accepts the dictionary. It runs without weights, so its matches mean nothing."""
         from lightglue import LightGlue
 
         torch.manual_seed(0)
@@ -109,8 +109,8 @@ class LightGlue(unittest.TestCase):
         self.assertLess(float((norms - 1).abs().max()), 1e-3)
 
     def test_conventions_are_those_of_pycolmap(self):
-        """COLMAP's extractor, on which the weights were trained: position (minus 0.5), scale, orientation,
-        descriptor."""
+        """Position (minus 0.5), scale, orientation and descriptor equal those of COLMAP's extractor, on which the weights
+        were trained."""
         import pycolmap
 
         picture = pictures()[0]
@@ -147,7 +147,7 @@ class Kornia(unittest.TestCase):
         self.assertTrue(torch.equal(descriptors, found["descriptors"]))
 
     def test_matcher(self):
-        """kornia's matcher with these features finds the shift between the views."""
+        """With these features kornia's matcher finds the shift between the views."""
         import kornia.feature
 
         local = hartsift.torch.LocalFeature(max_features=300)

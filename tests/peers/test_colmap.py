@@ -32,7 +32,7 @@ from plane_views import HEIGHT, VIEWS, WIDTH  # noqa: E402
 
 COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 DEBIAN = shutil.which("colmap")
-FEATURES = 500  # maximum in a view
+FEATURES = 500  # maximum number in a view
 
 
 def run(*arguments, folder):
@@ -102,7 +102,7 @@ class Case(unittest.TestCase):
         self.assertLess(error, 1.0)
 
     def make_photographs(self):
-        """JPEGs with EXIF of their camera; returns the folder."""
+        """Makes JPEGs with EXIF of their camera; returns the folder."""
         folder = self.folder / "taken"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -122,7 +122,7 @@ class Case(unittest.TestCase):
                " ORDER BY name")
 
     def check_cameras(self, ours, theirs, unknown=(), precision=1e-5):
-        """Cameras of photographs from COLMAP's extractor. unknown: photographs without a focal length that it can
+        """Compares cameras with those of COLMAP's extractor. unknown: photographs without a focal length that COLMAP can
         use."""
         mine, others = ([row for row in rows(path, self.CAMERAS) if row[0] not in unknown] for path in (ours, theirs))
         self.assertEqual([row[:5] for row in mine], [row[:5] for row in others])
@@ -132,7 +132,7 @@ class Case(unittest.TestCase):
             self.assertLess(numpy.abs(parameters[0] - parameters[1]).max(), precision * WIDTH, one[0])
 
     def compare_with_colmap(self, ours, theirs, least=0.9):
-        """Keypoints of both extractors with equal position and scale have equal orientation."""
+        """Checks that keypoints of both extractors with equal position and scale have equal orientation."""
         shares = []
         for (mine,), (other,) in zip(rows(ours, "SELECT data FROM keypoints ORDER BY image_id"),
                                      rows(theirs, "SELECT data FROM keypoints ORDER BY image_id")):
@@ -178,14 +178,14 @@ class Debian(Case):
                   for path in (ours, theirs)]
         known = numpy.isfinite(priors[0]).all(axis=1)
         self.assertEqual(known.tolist(), [False, True, False, True, False])
-        priors[1][:, 2] *= numpy.where(priors[0][:, 2] < 0, -1, 1)  # 3.8 ignores the sign of altitudes below the sea
+        priors[1][:, 2] *= numpy.where(priors[0][:, 2] < 0, -1, 1)  # COLMAP 3.8 ignores the sign of altitudes below the sea
         self.assertLess(numpy.abs(priors[0] - priors[1])[known].max(), 1e-5)
-        # Its own matcher by distance reads the positions in our tables.
+        # COLMAP's own spatial matcher reads the positions in our tables.
         self.colmap("spatial_matcher", ours, "--SpatialMatching.max_distance", 1, "--SiftMatching.use_gpu", 0,
                     "--SiftMatching.num_threads", 1)
 
     def test_matcher_of_colmap(self):
-        """Also verifies hartsift's unverified matches."""
+        """COLMAP also verifies hartsift's unverified matches."""
         path = self.fresh()
         self.extract(path, "--profile", "colmap")
         self.match(path, "--no-verify")
@@ -195,7 +195,7 @@ class Debian(Case):
         self.mapper(path)
 
     def test_its_own_database(self):
-        """Into tables made by COLMAP, and matches of features made by COLMAP."""
+        """hartsift writes into tables made by COLMAP, and matches features made by COLMAP."""
         path = self.fresh()
         self.colmap("database_creator", path)
         self.extract(path, "--profile", "colmap")
@@ -221,7 +221,7 @@ class Pycolmap(Case):
                                   models[0].compute_mean_reprojection_error())
 
     def check_content(self, path):
-        """pycolmap reads the content of the tables, also after extending them to its own version."""
+        """Checks that pycolmap reads the content of the tables, also after extending them to its own version."""
         keypoints = dict(rows(path, "SELECT image_id, data FROM keypoints"))
         descriptors = dict(rows(path, "SELECT image_id, data FROM descriptors"))
         matches = rows(path, "SELECT pair_id, data FROM matches")
@@ -246,7 +246,7 @@ class Pycolmap(Case):
                 self.check_fundamental(geometry, fundamental, keypoints, divmod(pair_id, 2147483647))
 
     def check_fundamental(self, geometry, fundamental, keypoints, pair):
-        """In COLMAP's coordinates the inliers are on their epipolar lines."""
+        """Checks that the inliers are on their epipolar lines in COLMAP's coordinates."""
         matrix = numpy.asarray(geometry.F)
         self.assertTrue(numpy.array_equal(matrix.reshape(-1), numpy.frombuffer(fundamental, "<f8")))
         a, b = (numpy.frombuffer(keypoints[image], "<f4").reshape(-1, 6)[:, :2].astype(float) for image in pair)
@@ -265,7 +265,7 @@ class Pycolmap(Case):
         self.mapper(path)
 
     def positions(self, path):
-        """The content read by pycolmap, by image; pycolmap first extends the tables to its version."""
+        """Returns the positions that pycolmap reads, by image. pycolmap first extends the tables to its version."""
         with contextlib.closing(pycolmap.Database.open(str(path))) as database:
             names = {image.image_id: image.name for image in database.read_all_images()}
             return {names[prior.corr_data_id.id]: prior for prior in database.read_all_pose_priors()
@@ -314,7 +314,7 @@ class Pycolmap(Case):
         self.mapper(theirs)
 
     def reconstruct(self, path, folder):
-        """Maps a folder of photographs and undistorts them in a separate process, because COLMAP aborts it on
+        """Maps a folder of photographs and undistorts them, in a separate process because COLMAP aborts its process on
         failure."""
         script = """if True:
             import pycolmap, sys
@@ -330,8 +330,8 @@ class Pycolmap(Case):
         return pycolmap.Reconstruction(str(self.folder / "turned/0"))
 
     def check_turned(self, folder, size, darkest):
-        """Photographs with rotated storage: cameras and colours equal COLMAP's, and all are undistorted. darkest:
-        minimum gray of the pictures; a point with positions outside of them is black."""
+        """Checks photographs whose storage is rotated: cameras and colours equal COLMAP's, and all are undistorted.
+        darkest: minimum gray of the pictures; a point that projects to outside them is black."""
         photos = sorted(folder.glob("*.jpg"))
         ours, theirs = self.fresh(), self.fresh("theirs.db")
         run(COMMAND, "extract", *photos, "-o", ours, "-q", "--single-camera", "--profile", "colmap", folder=self.folder)
@@ -343,20 +343,20 @@ class Pycolmap(Case):
         self.assertEqual(rows(ours, "SELECT model, width, height, params FROM cameras"),
                          rows(theirs, "SELECT model, width, height, params FROM cameras"))
         self.assertEqual(rows(ours, "SELECT width, height FROM cameras"), [size])
-        # COLMAP converts JPEGs to gray with other weights, and searches a rotated copy.
+        # COLMAP converts JPEGs to gray with other weights, and extracts from a rotated copy.
         self.compare_with_colmap(ours, theirs, 0.5)
         model = self.reconstruct(ours, folder)
         self.assertEqual(model.num_reg_images(), len(photos))
         colours = numpy.array([point.color for point in model.points3D.values()]).max(axis=1)
         self.assertGreater(len(colours), 150)
-        # A few points added by its last steps stay black, as with its own features; with wrongly rotated coordinates a
-        # fifth would.
+        # COLMAP's last steps add a few points that stay black, with its own features too. With wrongly rotated
+        # coordinates a fifth would be black.
         self.assertLess((colours < darkest).mean(), 0.06)
         flat = sorted((self.folder / "flat/images").iterdir())
         self.assertEqual([path.name for path in flat], [path.name for path in photos])
 
     def two_folders(self):
-        """Small pictures of two cameras, some with a focal length in EXIF."""
+        """Makes small pictures of two cameras, some with a focal length in EXIF."""
         photos = self.folder / "cameras"
         if not photos.exists():
             for name, focal in zip(("left/1", "left/2", "right/1", "right/2", "right/3"), (None, 28, 24, None, 35)):
@@ -369,7 +369,7 @@ class Pycolmap(Case):
 
     @staticmethod
     def shared_cameras(path):
-        """The camera of each image, and the first image that has it."""
+        """Returns the camera of each image, and the first image that has it."""
         found = rows(path, "SELECT name, model, prior_focal_length, params, camera_id FROM images JOIN cameras USING (camera_id)"
                            " ORDER BY name")
         return [(*row[:3], numpy.frombuffer(row[3], "<f8").round(6).tolist(), min(other[0] for other in found if other[4] == row[4]))
@@ -391,7 +391,7 @@ class Pycolmap(Case):
                 self.assertEqual(self.shared_cameras(ours), self.shared_cameras(theirs), (mode, model))
 
     def test_cameras_of_its_rigs(self):
-        """Pictures added to a rig keep its cameras, so that the rig can be rebuilt from all."""
+        """Pictures added to a rig keep its cameras, so that the rig can be rebuilt from all images."""
         photos, path = self.two_folders(), self.fresh("rig.db")
         part = pycolmap.RigConfigCamera
         rig = pycolmap.RigConfig(cameras=[part(ref_sensor=True, image_prefix="left/"),
@@ -430,7 +430,7 @@ class Pycolmap(Case):
         self.check_turned(folder, (480, 640), 40)
 
     def test_its_number_of_features(self):
-        """COLMAP's limit keeps whole levels, so there are more features than the limit, and as many as here."""
+        """COLMAP's limit keeps whole levels, so there are more features than the limit, in COLMAP and in hartsift."""
         ours, theirs = self.fresh(), self.fresh("theirs.db")
         options = pycolmap.FeatureExtractionOptions()
         options.use_gpu, options.num_threads = False, 1
@@ -451,7 +451,7 @@ class Pycolmap(Case):
             self.assertEqual(database.num_verified_image_pairs(), VIEWS * (VIEWS - 1) // 2)
 
     def make_rig(self, path, cameras, frames):
-        """A rig with a picture of each camera in each frame; no features."""
+        """Makes a rig with a picture of each camera in each frame, without features."""
         with contextlib.closing(pycolmap.Database.open(str(path))) as database:
             rig, sensors = pycolmap.Rig(), []
             for _ in cameras:
@@ -486,8 +486,8 @@ class Pycolmap(Case):
             self.assertEqual(found, expected)
 
     def test_a_migrated_database(self):
-        """Old images without frames, extended by pycolmap, then more images from hartsift: COLMAP still loads all of
-        them."""
+        """Old images have no frames. pycolmap extends the tables, then hartsift adds more images. COLMAP still loads all
+        of them."""
         path = self.fresh()
         run(COMMAND, "extract", *self.photos[:2], "-o", path, "-q", "--single-camera", "--max-features", FEATURES,
             folder=self.folder)

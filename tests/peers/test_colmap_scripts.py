@@ -28,7 +28,8 @@ COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 PROGRAM = os.path.join(os.path.dirname(COMMAND), "hartsift-colmap")
 PACKAGES = str(pathlib.Path(__file__).resolve().parents[2] / "python")
 
-# What the scripts pass to a shell or start, as recorded; COLMAP is the program, WORK the test's folder.
+# The calls that scripts pass to a shell or start, as recorded. COLMAP stands for the program, WORK for the test's
+# folder.
 CALLS = {
     # nerfstudio-project/nerfstudio 50e0e3c7, nerfstudio/process_data/colmap_utils.py, run_colmap
     "nerfstudio": """
@@ -123,14 +124,14 @@ class Scripts(unittest.TestCase):
                               check=False)
 
     def fake_colmap(self):
-        """A COLMAP that writes the arguments it gets to the file passed_on."""
+        """Makes a COLMAP that writes the arguments it gets to the file passed_on."""
         fake = self.work / "fake"
         fake.write_text(f"#!/bin/sh\nif [ \"$1\" = -h ]; then echo 'COLMAP 3.8 -- x'; else echo \"$@\" >>{self.work}/passed_on; fi\n")
         fake.chmod(0o755)
         return str(fake)
 
     def check_passed_on(self, script):
-        """The calls after matching went to COLMAP as they were."""
+        """Checks that the calls after matching were passed to COLMAP unchanged."""
         wanted = [" ".join(shlex.split(call.replace("WORK", str(self.work)))) for call in self.calls(script)]
         self.assertEqual((self.work / "passed_on").read_text().splitlines(),
                          [call for call in wanted if not call.startswith(("-h", "feature_extractor")) and "_matcher" not in call])
@@ -139,7 +140,7 @@ class Scripts(unittest.TestCase):
         return CALLS[script].replace("COLMAP ", "CALL ").replace('"COLMAP"', "CALL").replace("output_type CALL", "output_type COLMAP").split("CALL")[1:]
 
     def replay(self, script, colmap="pycolmap"):
-        """Runs the calls; returns their outputs. colmap: what does other commands."""
+        """Runs the calls; returns their outputs. colmap: program for the commands that hartsift-colmap passes on."""
         outputs = []
         for call in self.calls(script):
             arguments = shlex.split(call.replace("WORK", str(self.work)))
@@ -179,7 +180,7 @@ class Scripts(unittest.TestCase):
         self.check_passed_on("gaussian-splatting")
 
     def test_instant_ngp(self):
-        """To a model, by pycolmap."""
+        """The calls lead to a model, computed by pycolmap."""
         self.replay("instant-ngp")
         self.check_database(1)
         self.check_model(VIEWS)

@@ -48,7 +48,8 @@ class Truth(unittest.TestCase):
         self.folder = pathlib.Path(self.place.name)
 
     def test_errors_do_not_depend_on_the_frame(self):
-        """A reconstruction in another coordinate system and scale is exact; one camera rotated by 1 degree is found."""
+        """A reconstruction in another coordinate system and scale has no error. If one camera is rotated by 1 degree, the
+        error shows it."""
         truth, turn, shift, scale = some_poses(6), turn_about((1, 2, 3), 1.1), numpy.array([4, 5, 6]), 2.5
         found = {name: numpy.c_[pose[:, :3] @ turn.T, scale * pose[:, 3] - pose[:, :3] @ turn.T @ shift]
                  for name, pose in truth.items()}
@@ -57,13 +58,13 @@ class Truth(unittest.TestCase):
         centre = scene_truth.centre(found["0.pgm"])
         turned = turn_about((0, 1, 0), numpy.radians(1)) @ found["0.pgm"][:, :3]
         errors = scene_truth.pose_errors({**found, "0.pgm": numpy.c_[turned, -turned @ centre]}, truth)
-        self.assertLess(errors["rotation_deg"], 1e-5)  # 10 of 15 pairs are without it
+        self.assertLess(errors["rotation_deg"], 1e-5)  # 10 of 15 pairs do not contain that camera
         self.assertAlmostEqual(errors["rotation_deg_90"], 1, places=5)
         self.assertLess(errors["position_percent"], 1e-5)
         self.assertIsNone(scene_truth.pose_errors(dict(list(found.items())[:2]), truth))
 
     def test_both_layouts_of_poses(self):
-        """A quarter turn about y as [R|t] and as position and quaternion to the world."""
+        """A quarter turn about y is read as [R|t], and as position and quaternion to the world."""
         (self.folder / "poses.txt").write_text("# comment\n"
                                                "a.png 0 0 -1 3 0 1 0 -2 1 0 0 -1\n"
                                                "b.png 12.5 1 2 3 0 0.70710678118654752 0 0.70710678118654752\n")
@@ -81,7 +82,7 @@ class Truth(unittest.TestCase):
         self.assertLess(numpy.abs(scene_truth.rays(camera, seen)[:, :2] - numpy.c_[x, y]).max(), 1e-6)
 
     def make_database(self, places, inliers):
-        """Two images, one verified pair; returns the path."""
+        """Makes two images and one verified pair; returns the path."""
         path = self.folder / "database.db"
         with contextlib.closing(sqlite3.connect(path)) as c:
             c.executescript("CREATE TABLE images(image_id, name); CREATE TABLE keypoints(image_id, rows, cols, data);"
@@ -97,7 +98,7 @@ class Truth(unittest.TestCase):
         return path
 
     def test_right_and_wrong_inliers(self):
-        """Ten points, some shifted off their epipolar lines or with a negative depth."""
+        """Some of ten points are shifted off their epipolar lines or have a negative depth."""
         plane_views.write_truth(self.folder)
         for name in ("0.pgm", "1.pgm"):
             (self.folder / name).touch()
@@ -157,7 +158,7 @@ class Driver(unittest.TestCase):
             self.assertIn("| hartsift+hartsift | incremental |", table)
 
     def test_words_that_mean_nothing(self):
-        """Refused before anything is computed."""
+        """Unknown words are refused before anything is computed."""
         for words in (["--front-ends", "colmap"], ["--mappers", "local"], [ROOT / "no_such_scene"], [ROOT / "tests" / "peers"]):
             command = [sys.executable, "-B", ROOT / "bench/pipelines/run.py", "--hartsift", COMMAND, *words]
             finished = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True)

@@ -262,7 +262,7 @@ GPU_TEST(memory_of_either_side) {
   device_free_pinned(in);
 }
 
-/* One call of each kind. */
+/* Makes one call of each kind. */
 static void call_all(hs_context *c, const twin *floats, const twin *bytes, const twin *out, double *got,
                      hs_tile *tiles) {
   static const double taps[301] = {1.0, 2.0};

@@ -8,7 +8,7 @@
 
 enum { CONTEXTS = 4 };
 
-/* Null, and contexts of 1, 2 and 5 threads. */
+/* Contexts of 1, 2 and 5 threads, and null for calls without a context. */
 typedef struct fixture {
   hs_context *contexts[CONTEXTS];
   counted_allocator counter;
@@ -41,7 +41,7 @@ static int teardown(void **state) {
 
 static bool same_bits(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
 
-/* The canonical NaN of results, where the oracle has any NaN. */
+/* Returns the canonical NaN of results for any NaN of the oracle. */
 static double plain(double v) { return isnan(v) ? (double)NAN : v; }
 
 static void check_equal(double got, double expected, const char *what, const hs_array *a) {
@@ -217,7 +217,7 @@ SHARED_TEST(test_histogram) {
     }
 }
 
-/* By the documented formula; rintf rounds halves to even. */
+/* Equalises by the documented formula; rintf rounds halves to even. */
 static void equalize_oracle(const uint8_t *in, size_t w, size_t h, size_t stride, uint8_t *out, size_t out_stride) {
   uint64_t counts[256] = {0}, sum = 0;
   uint8_t level[256] = {0};

@@ -1,4 +1,4 @@
-/* Every variant of the primitives on runs against the plain C reference.
+/* Every variant of the primitives on contiguous runs equals the plain C reference.
  *
  * Lengths up to 1100 and larger primes, all contents, unaligned starts, up to more taps than outputs. Floats are
  * compared by their bits, except that intermediate NaNs of a sum may differ. */
@@ -14,7 +14,7 @@ enum { LONGEST = 4099, MOST_SUMS = LONGEST / PRIM_CHUNK + 1 };
 static const char *const names[] = {"ref", "sse2", "avx2", "avx512", "neon"};
 static const size_t lengths_beyond[] = {1279, 2047, 2048, 2049, 3079, 4093, LONGEST};
 
-/* Lengths 1..1100, then the primes. */
+/* Returns the length to test after n: 1..1100, then primes. */
 static size_t length_after(size_t n) {
   if (n < 1100) return n + 1;
   for (size_t i = 0; i < sizeof lengths_beyond / sizeof lengths_beyond[0]; i++)
@@ -24,7 +24,7 @@ static size_t length_after(size_t n) {
 
 static bool same(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
 
-/* One more element than the longest run, so that runs may begin one element late. */
+/* Has one more element than the longest run, so that runs may begin one element late. */
 typedef union test_room {
   uint8_t u8[LONGEST + 1];
   uint16_t u16[LONGEST + 1];
@@ -73,7 +73,7 @@ static void check_runs(const prim_ops *ops) {
     }
 }
 
-/* The 32-bit lanes of a word sum are flushed in time. */
+/* Sums of words are moved out of their 32-bit lanes before these overflow. */
 static void check_long_words(const prim_ops *ops) {
   const size_t n = (size_t)6 << 20;
   SCOPED_MEMORY uint16_t *x = malloc(n * sizeof *x);

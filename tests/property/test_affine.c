@@ -84,7 +84,7 @@ TEST(test_own_keypoints) {
   check_frames(&full, &f, "own keypoints");
 }
 
-/* Some of all features, in their order, with their frames. */
+/* `few` must be some of the features of `full`, in the same order and with their frames. */
 static void check_subset(const hs_features *full, const hs_features *few) {
   size_t at = 0;
   assert_true(few->count > 0 && few->count < full->count);

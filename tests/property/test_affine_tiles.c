@@ -1,6 +1,6 @@
 /*
- * Affine shape in tiles: the bytes of the untiled frame with its affine frames, on the CPU and on a GPU, within the
- * predicted memory. Affine windows have the largest halo of all windows.
+ * Affine shape in tiles gives the bytes of the untiled frame, affine frames included, on the CPU and on a GPU, within
+ * the predicted memory. Affine windows have the largest halo of all windows.
  */
 #include "tests/support/test.h"
 
@@ -8,7 +8,7 @@ enum { MIB = 1 << 20 };
 
 static hs_image wide, wider, large, mask;
 
-/* A scene stretched by five: shapes reach their maximum length, along the tiles' halos. */
+/* Returns a scene stretched by five, whose shapes reach their maximum length along the halos of tiles. */
 static hs_image stretched(int32_t width, int32_t height, uint32_t seed) {
   hs_image from = extraction_scene(width / 5 + 1, height, seed, NULL), to = extraction_scene(width, height, seed, NULL);
   for (int32_t y = 0; y < height; y++)
@@ -41,14 +41,14 @@ static hs_options affine_options(hs_device device) {
   return o;
 }
 
-/* Memory of an untiled frame on the options' device. */
+/* Returns the memory of an untiled frame on the options' device. */
 static uint64_t untiled_bytes(const hs_options *o, const hs_image *image) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
   return o->device == HS_DEVICE_CPU ? host : device;
 }
 
-/* The larger of the smallest tiles' memory on the device and on the host. */
+/* Returns the memory of the smallest tiles, on device or host, whichever is larger. */
 static uint64_t least_bytes(hs_options o, const hs_image *image) {
   uint64_t host, device;
   o.max_memory_bytes = 1;
@@ -68,7 +68,7 @@ static size_t check_within(const hs_options *o, const hs_image *image, const hs_
   hs_context *a = extraction_context(&untiled), *b = extraction_context(&tiled);
   assert_int_equal(hs_extract(a, image, masked, &f), HS_OK);
   assert_non_null(f.frames);
-  for (int i = 0; i < 2; i++) { /* also with lists that have grown */
+  for (int i = 0; i < 2; i++) { /* again, with lists that have grown */
     const hs_status st = hs_extract(b, image, masked, &g);
     if (st != HS_OK) fail_msg("%s: %s", what, hs_last_error(b));
     extraction_check_equal(&f, &g, what);
@@ -83,7 +83,7 @@ static size_t check_within(const hs_options *o, const hs_image *image, const hs_
   return count;
 }
 
-/* With small tiles and with larger ones. */
+/* Checks small tiles and larger ones. */
 static size_t check(const hs_options *o, const hs_image *image, const hs_image *masked, const char *what) {
   const uint64_t least = least_bytes(*o, image), whole = untiled_bytes(o, image);
   if (least >= whole) fail_msg("%s: the smallest tiles take as much as the whole", what);
@@ -107,7 +107,7 @@ static void root_upright(hs_options *o) {
 }
 static void no_descriptors(hs_options *o) { o->descriptor = HS_DESCRIPTOR_NONE; }
 
-/* A shorter test on a device, because a fake device uses plain loops. */
+/* The test is shorter on a device, because a fake device uses plain loops. */
 static void check_changes(hs_device device) {
   static const struct {
     const char *name;
@@ -127,7 +127,7 @@ static void check_changes(hs_device device) {
   assert_true(check(&o, &wide, &mask, "masked") > 20);
   if (on_cpu) assert_true(check(&o, &large, NULL, "of every side") > 100);
   o.dsp = 1;
-  o.dsp_largest = 1.3f; /* reads the coarser octave */
+  o.dsp_largest = 1.3f; /* descriptors read the coarser octave */
   assert_true(check(&o, &wider, NULL, "pooled") > 100);
 }
 

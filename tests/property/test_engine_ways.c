@@ -1,7 +1,7 @@
 /*
  * Paths of a frame through a GPU, a few of each, for a sanitizer: uploads in bands, octaves split with the CPU, images
- * in flight, results that stay on the device, encoded pictures, tiles. Each gives the CPU's bytes. An argument selects
- * tests by name.
+ * in flight, results that stay on the device, encoded pictures, tiles. Each path gives the CPU's bytes. An argument
+ * selects tests by name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #  include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
-/* The smallest numbers of pixels uploaded in two bands, and in three. */
+/* The smallest sides of square pictures that are uploaded in two bands, and in three. */
 enum { TWO_BANDS_SIDE = 1000, THREE_BANDS_SIDE = 1225 };
 
-/* A copy of a gray 8-bit picture in pinned memory. */
+/* Returns a copy of a gray 8-bit picture in pinned memory. */
 static hs_image pinned_copy(const hs_image *image) {
   const size_t bytes = (size_t)image->width * (size_t)image->height;
   void *host = NULL, *mapped = NULL;
@@ -51,7 +51,7 @@ ENGINE_TEST(ON_GPU, test_hybrid) {
   engine_check_some(&o, &engine_scene, NULL, "split, pooled");
 }
 
-/* Windows of the scene in flight, of many sizes or of two; small ones share launches. */
+/* Extracts windows of the scene in flight, of many sizes or of two. Small ones share launches. */
 static void check_in_flight(const hs_options *o, int32_t least, int32_t step, int32_t sizes) {
   enum { IMAGES = 24 };
   scoped_context *c = extraction_context(o);
@@ -87,7 +87,8 @@ ENGINE_TEST(ON_GPU, test_in_flight) {
   check_in_flight(&o, 120, 0, 1);
 }
 
-/* Lists that stayed on the device, from a picture there, matched there: the CPU's result. */
+/* Extracts from a picture on the device to lists that stay there, and matches these lists there. Results equal the
+ * CPU's. */
 static void check_resident(hs_context *c, hs_context *other, const hs_features *expected, const hs_image *on_device) {
   hs_cuda_features left = {0}, right = {0};
   hs_matches matches = {0}, matches_cpu = {0};
@@ -142,7 +143,7 @@ ENGINE_TEST(ON_GPU, test_resident) {
   device_free_pinned((void *)(uintptr_t)pinned.data);
 }
 
-/* A JPEG decoded by the GPU's kernels: gray, and with subsampled colours and restart intervals. */
+/* The GPU's kernels decode a JPEG: gray, and with subsampled colours and restart intervals. */
 static void check_encoded(const hs_options *o, int32_t across, int32_t restart_interval) {
   const synthetic_jpeg made = {.width = engine_scene.width,
                                .height = engine_scene.height - 5,

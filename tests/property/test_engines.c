@@ -12,7 +12,7 @@
 
 enum { WIDTH = 317, HEIGHT = 239 };
 
-static hs_image scene, half_mask; /* of the sweeps */
+static hs_image scene, half_mask; /* inputs of the sweeps */
 
 static int set_up(void **state) {
   scene = extraction_scene(WIDTH, HEIGHT, 5, NULL);
@@ -59,7 +59,7 @@ ENGINE_TEST(ON_GPU, test_selection) {
   o.grid_columns = 5;
   o.grid_rows = 4;
   engine_check_some(&o, &engine_scene, NULL, "grid");
-  o.grid_columns = o.grid_rows = 300; /* more cells than the device selects over */
+  o.grid_columns = o.grid_rows = 300; /* more cells than the device can select over */
   engine_check_some(&o, &engine_scene, NULL, "grid of many cells");
   o = engine_options(HS_PROFILE_COLMAP);
   o.max_features = 100;
@@ -154,8 +154,8 @@ typedef enum user_kind {
   USER_KINDS
 } user_kind;
 
-/* Keypoints of any size within three pixels of the picture's border: beyond the last samples of coarse octaves, with
- * windows larger than the coarsest octave and smaller than a sample. */
+/* Moves a keypoint of any size to within three pixels of the picture's border: beyond the last samples of coarse
+ * octaves, with windows larger than the coarsest octave and smaller than a sample. */
 static void move_to_border(hs_keypoint *k, size_t i, int32_t width, int32_t height) {
   static const float sigmas[] = {0.01f, 1.0f, 6.0f, 20.0f, 60.0f, 200.0f, 1.0e8f};
   const float in = 0.5f * (float)(i % 7) - 0.5f, right = (float)(width - 1) - in, lower = (float)(height - 1) - in;
@@ -166,7 +166,7 @@ static void move_to_border(hs_keypoint *k, size_t i, int32_t width, int32_t heig
   if (i % 5 == 0) k->orientation = NAN;
 }
 
-/* A picture's features in reverse order, as keypoints of one kind. */
+/* Returns a picture's features in reverse order, as keypoints of one kind. */
 static hs_keypoint *keypoints_of(const hs_features *found, user_kind kind) {
   hs_keypoint *list = malloc(sizeof *list * (found->count + 1));
   assert_non_null(list);
@@ -181,7 +181,7 @@ static hs_keypoint *keypoints_of(const hs_features *found, user_kind kind) {
   return list;
 }
 
-/* Described as often as engine_check extracts; in between the context detects. Statuses also equal the CPU's. */
+/* Describes as often as engine_check extracts; in between, the context detects. Statuses must also equal the CPU's. */
 static void check_described(hs_options o, const hs_image *image, const hs_keypoint *list, size_t count) {
   scoped_features expected = {0}, got = {0};
   hs_status *statuses = malloc(sizeof *statuses * (2 * count + 1)), *here = statuses + count;
@@ -201,7 +201,7 @@ static void check_described(hs_options o, const hs_image *image, const hs_keypoi
   free(statuses);
 }
 
-/* The kinds k with k % step == first. */
+/* Checks the kinds k of keypoints with k % step == first. */
 static void check_user_keypoints(const hs_options *o, const hs_image *image, int first, int step) {
   scoped_features found = engine_expected(o, image, NULL);
   assert_true(found.count > 10);
@@ -232,7 +232,8 @@ ENGINE_TEST(ON_GPU, test_user_keypoints) {
     o = engine_options(k == 4 ? HS_PROFILE_COLMAP : HS_PROFILE_LOWE);
     if (k == 0) o.descriptor = HS_DESCRIPTOR_F32, o.upright = 1;
     if (k == 1) o.first_octave = 0, o.scales = 4, o.max_orientations = 1;
-    if (k == 1) o.max_features = 12, o.region_width = o.region_height = 100; /* do not apply to user keypoints */
+    /* limits that do not apply to user keypoints */
+    if (k == 1) o.max_features = 12, o.region_width = o.region_height = 100;
     if (k == 2) o.descriptor = HS_DESCRIPTOR_NONE;
     if (k == 3) o.equalize = 1;
     if (k == 4) o.dsp = 1;
@@ -303,8 +304,8 @@ static void set_option(hs_options *o, int k) {
   if (k == 9) o->grid_columns = 300, o->grid_rows = 300, o->max_features = 60;
   if (k == 10) o->equalize = 1;
   if (k == 11) o->region_x = 40, o->region_y = 30, o->region_width = 100, o->region_height = 90;
-  if (k == 12) o->contrast = 0.0f, o->edge = 1000.0f; /* many, also long ones */
-  /* without affine shape alone */
+  if (k == 12) o->contrast = 0.0f, o->edge = 1000.0f; /* gives many features, some with long shapes */
+  /* The options from here on are used without affine shape only. */
   if (k == 13) o->first_octave = 2;
   if (k == 14) o->selection = HS_SELECT_LEVELS, o->max_features = 100000;
   if (k == 15) o->upsample = HS_UPSAMPLE_OPENCV;
@@ -313,7 +314,8 @@ static void set_option(hs_options *o, int k) {
 }
 enum { OPTIONS_AFFINE = 13, OPTIONS = 20 };
 
-/* Each option with a profile, on a GPU; some split with the CPU, some in flight and from device memory. */
+/* Checks each option with a profile on a GPU; some options also split with the CPU, in flight, and from device
+ * memory. */
 static void check_options(int count, bool affine) {
   char name[48];
   for (int k = 0; k < count; k++) {
@@ -378,8 +380,8 @@ ENGINE_TEST(ON_GPU, test_many_affine) {
   assert_true(engine_check(&o, &image, NULL, "many") > 6000);
 }
 
-/* The scene in a layout and type, with colours derived from it and row padding; the caller frees the pixels with
- * free. */
+/* Returns the scene in a layout and type, with colours derived from its gray, and with row padding. The caller frees
+ * the pixels with free(). */
 static hs_image in_layout(hs_pixel_layout layout, bool wide) {
   static const int32_t channels_of[] = {1, 2, 3, 3, 4, 4};
   const int32_t channels = channels_of[layout];

@@ -1,6 +1,6 @@
 /*
  * User keypoints and forms of descriptors: describing the extracted keypoints gives the bytes of extraction, and one
- * form follows from another.
+ * form can be computed from another.
  */
 
 #include "tests/support/test.h"
@@ -30,7 +30,7 @@ TEST(test_own_keypoints) {
   }
 }
 
-/* Descriptors of one domain size in its level, of unit norm. */
+/* Returns descriptors for one domain size, from its own level, of unit norm. */
 static hs_features describe_size(hs_context *c, const hs_features *of, float size, int32_t levels, int32_t scales) {
   SCOPED_MEMORY hs_keypoint *k = copy_keypoints(of);
   hs_features f = {0};
@@ -49,7 +49,7 @@ static hs_features describe_size(hs_context *c, const hs_features *of, float siz
 TEST(test_pooled) {
   enum { SCALES = 8, SIZES = 2 };
   static const float sizes[SIZES] = {0.91f, 1.5f};
-  static const int32_t levels[SIZES] = {-1, 5}; /* 8 log2: -1.09, 4.68 */
+  static const int32_t levels[SIZES] = {-1, 5}; /* 8 log2 of the sizes: -1.09 and 4.68, rounded */
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.scales = SCALES;
   o.descriptor = HS_DESCRIPTOR_F32;
@@ -74,7 +74,7 @@ TEST(test_pooled) {
                (double)((const float *)extraction_descriptor(&of_size[1], i))[b];
       norm += sum[b] * sum[b];
     }
-    for (int pass = 0, b; pass < 2; pass++) { /* clipped at 0.2, then of unit norm */
+    for (int pass = 0, b; pass < 2; pass++) { /* clips at 0.2, then scales to unit norm */
       const double scale = 1.0 / sqrt(norm);
       for (norm = 0.0, b = 0; b < HS_DESCRIPTOR_LENGTH; b++) {
         sum[b] = pass == 0 ? fmin(sum[b] * scale, 0.2) : sum[b] * scale;
@@ -119,9 +119,9 @@ TEST(test_levels_from_sigma) {
     size_t same = 0;
     for (size_t i = 0; i < full.count; i++) {
       const double t = 3.0 * log2((double)k[i].sigma / (double)o.sigma), distance = t - floor(t + 0.5);
-      if (fabs(fabs(distance) - 0.5) < 1e-4) continue; /* between two levels */
+      if (fabs(fabs(distance) - 0.5) < 1e-4) continue; /* sigma is halfway between two levels, so rounding decides */
       const int step = (int)floor(t + 0.5) - 1, octave = (int)floor((double)step / 3.0), level = step - 3 * octave + 1;
-      if (statuses[i] != HS_OK) continue; /* beyond the last octave's levels */
+      if (statuses[i] != HS_OK) continue; /* sigma is beyond the last octave's levels */
       if (octave < -1)
         assert_true(f.keypoints[i].octave == -1 && f.keypoints[i].level == 1);
       else
@@ -175,10 +175,10 @@ TEST(test_orientations_wrap) {
 
 /* ------------------------------------------------------------------ anywhere in the picture, at any size */
 
-/* Neither side is a multiple of a coarse sample: coarse octaves end before the picture does. */
+/* The sides are no multiples of a coarse sample, so coarse octaves end before the picture does. */
 enum { ODD_WIDTH = 151, ODD_HEIGHT = 111, GRID_STEP = 10 };
 
-/* Keypoints on a grid, the picture's edges included, of every size; sigma 1e9 is the maximum. */
+/* Keypoints of every size on a grid that includes the picture's edges. sigma 1e9 is the maximum. */
 typedef struct given_grid {
   hs_keypoint *keypoints;
   size_t count;
@@ -186,7 +186,7 @@ typedef struct given_grid {
 
 static const float grid_sigmas[] = {1.0e-9f, 0.05f, 0.5f, 2.0f, 5.0f, 16.0f, 64.0f, 500.0f, 1.0e5f, 1.0e9f};
 
-/* -0.5, 0, then every GRID_STEP pixels, then the last pixel's centre and its edge. */
+/* Returns coordinate i of the grid: -0.5, 0, then every GRID_STEP pixels, then the last pixel's centre and its edge. */
 static float grid_place(int i, int side) {
   if (i < 2) return i == 0 ? -0.5f : 0.0f;
   const float place = (float)((i - 1) * GRID_STEP), last = (float)(side - 1);
@@ -208,7 +208,7 @@ static given_grid make_grid(int width, int height, float orientation) {
   return grid;
 }
 
-/* Noise: there are gradients everywhere. */
+/* Makes a picture of noise, which has gradients everywhere. */
 static hs_image make_noise(int width, int height) {
   hs_image image = extraction_blank(width, height);
   uint32_t seed = 5;
@@ -226,7 +226,7 @@ static bool is_empty(const hs_features *f, size_t i) {
   return true;
 }
 
-/* Describes a grid; every keypoint has a descriptor and its own position and size. */
+/* Describes a grid. Every keypoint must get a descriptor and keep its position and size. */
 static hs_features describe_grid(const hs_options *o, const hs_image *image, const given_grid *grid) {
   scoped_context *c = extraction_context(o);
   hs_features f = {0};
@@ -240,7 +240,7 @@ static hs_features describe_grid(const hs_options *o, const hs_image *image, con
       fail_msg("profile %d, dsp %d, affine %d, first octave %d: (%g, %g) sigma %g: status %d", (int)o->profile, o->dsp,
                o->affine, o->first_octave, (double)k->x, (double)k->y, (double)k->sigma, (int)statuses[i]);
     assert_memory_equal(&f.keypoints[i], k, 12);
-    if (f.frames) { /* at least sigma, at most five times as long */
+    if (f.frames) { /* lengths of both axes: at least sigma and at most five times sigma */
       const double length = hypot((double)f.frames[i].a11, (double)f.frames[i].a21) / (double)k->sigma;
       assert_true(length > 0.99 && length < 5.01);
     }
@@ -281,7 +281,7 @@ TEST(test_borders_on_variants) {
         hs_expert_options expert = extraction_expert((hs_profile)p, v > 0 ? variants[v - 1] : NULL);
         hs_context *c = NULL;
         o.expert = &expert;
-        if (hs_create(&c, &o) != HS_OK) continue; /* this machine lacks it */
+        if (hs_create(&c, &o) != HS_OK) continue; /* this machine cannot run the variant */
         hs_destroy(c);
         scoped_features other = describe_grid(&o, &noise, &grid);
         extraction_check_equal(&one, &other, v > 0 ? variants[v - 1] : "three threads");
@@ -359,8 +359,8 @@ TEST(test_places_beyond_the_pyramid) {
   k[2].level = -1;
   k[3].octave = 20;
   k[4].octave = -2;
-  k[5].sigma = 0.01f;  /* of octave 0: too small for it */
-  k[6].sigma = 300.0f; /* too wide */
+  k[5].sigma = 0.01f;  /* too small for a window in octave 0 */
+  k[6].sigma = 300.0f; /* too large for a window in its octave */
   k[7].octave = INT16_MIN, k[7].level = INT16_MAX;
   memcpy(by_size, k, sizeof k);
   for (int i = 1; i < 8; i++) by_size[i].level = 0;

@@ -16,7 +16,7 @@ static hs_options full_options(hs_profile profile) {
   return o;
 }
 
-/* Whether feature i precedes feature j if both have the same rank, or share a cell. */
+/* Returns whether feature i precedes feature j when both have the same rank or share a cell. */
 static bool before(const hs_features *f, size_t i, size_t j, hs_selection by) {
   const hs_keypoint *p = &f->keypoints[i], *q = &f->keypoints[j];
   const float u = by == HS_SELECT_SCALE ? p->sigma : p->response, v = by == HS_SELECT_SCALE ? q->sigma : q->response;
@@ -28,7 +28,7 @@ static int32_t place_in(float v, int32_t size) {
   return p < 0 ? 0 : (p >= size ? size - 1 : p);
 }
 
-/* keep[i] by the header's definition, computed by counting preceding features. */
+/* Computes keep[i] by the header's definition, by counting the features that precede feature i. */
 static void keep_spread(const hs_features *f, const hs_options *o, bool *keep) {
   static int32_t cell[FEATURES_MAX];
   static size_t rank[FEATURES_MAX];

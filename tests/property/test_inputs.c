@@ -29,7 +29,7 @@ static void expect_same(const hs_image *image, const char *what) {
 
 static const int channels_of[] = {1, 2, 3, 3, 4, 4};
 
-/* The scene with its gray in every colour channel, random alpha, and garbage in the row padding. */
+/* Returns the scene with its gray in every colour channel, random alpha, and garbage in the row padding. */
 static hs_image in_form(hs_sample_type type, hs_pixel_layout layout, void *memory) {
   const int channels = channels_of[layout];
   const size_t size = type == HS_U8 ? 1 : (type == HS_U16 ? 2 : 4),
@@ -122,7 +122,7 @@ TEST(test_colour_formula) {
 
 /* ------------------------------------------------------------------ ranges of floats */
 
-/* The scene with samples a v + b of the range b..255 a + b; exact for the numbers used here. */
+/* Compares the scene with samples a v + b in the range b..255 a + b, which are exact for the numbers used here. */
 static void expect_same_scaled(float a, float b) {
   scoped_image image = extraction_as_floats(&scene);
   float *v = extraction_floats(&image);
@@ -173,7 +173,7 @@ TEST(test_samples_outside) {
  * scales and angles keep their bits and responses halve. Angles come from rounded votes, which change slightly. */
 TEST(test_brightness) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
-    if (p == HS_PROFILE_OPENCV) continue; /* its candidate threshold is in whole gray levels */
+    if (p == HS_PROFILE_OPENCV) continue; /* the candidate threshold of this profile is in whole gray levels */
     hs_options o = extraction_options((hs_profile)p);
     o.upright = 1;
     scoped_features full = extraction_once(&o, &scene);

@@ -1,6 +1,6 @@
 /*
- * Invariants of matching for any descriptors: exchange of the images, order of the features, guides, tests that only
- * remove; and views of one scene match according to their geometry.
+ * Invariants of matching for any descriptors: exchange of the images, order of the features, guides, and tests that
+ * only remove. Views of one scene match according to their geometry.
  */
 #include "tests/support/test.h"
 
@@ -52,7 +52,7 @@ static void check_same(const hs_matches *expected, const hs_matches *found) {
   assert_memory_equal(expected->pairs, found->pairs, expected->count * sizeof *expected->pairs);
 }
 
-/* Whether a match of first to second is among them. */
+/* Returns whether a match of first to second is in the list. */
 static bool has(const hs_matches *m, uint32_t first, uint32_t second) {
   for (size_t i = 0; i < m->count; i++)
     if (m->pairs[i].first == first && m->pairs[i].second == second) return true;
@@ -128,14 +128,14 @@ SHARED_TEST(infinite_guides_change_nothing) {
     scoped_matches guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
-    o.guide_tolerance = 1e200; /* its square underflows: the guide is not applied */
+    o.guide_tolerance = 1e200; /* the square of this tolerance overflows, so the guide is not applied */
     memset(o.guide_matrix, 0, sizeof o.guide_matrix);
     guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
     o = defaults();
     o.guide = (hs_guide)guide;
-    o.guide_tolerance = 1e9; /* every pair agrees, but the guide is applied */
+    o.guide_tolerance = 1e9; /* every pair is within this tolerance, but the guide is applied */
     guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
   }

@@ -43,7 +43,7 @@ static void measuring_release(void *pointer, void *user) {
 }
 
 typedef struct source {
-  const hs_features *features; /* of every image */
+  const hs_features *features; /* features of every image */
   const hs_allocator *allocator;
 } source;
 
@@ -55,12 +55,12 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
   return features_copy(features, s->features, s->allocator);
 }
 
-/* Peak memory of a run; *fits: whether every pair was matched. */
+/* Returns the peak memory of a run. *fits: whether every pair was matched. */
 static size_t most_of_run(const test_collection *c, int32_t threads, uint64_t max_memory, bool *fits) {
   measuring_allocator m = {.lock = PTHREAD_MUTEX_INITIALIZER};
   const hs_allocator allocator = {measuring_alloc, measuring_release, &m};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  o.device = HS_DEVICE_AUTO; /* a GPU if available */
+  o.device = HS_DEVICE_AUTO; /* uses a GPU if available */
   o.threads = threads;
   o.max_memory_bytes = max_memory;
   o.allocator = &allocator;

@@ -1,8 +1,8 @@
 /*
  * A run over many pairs equals hs_match and hs_verify pair by pair, byte for byte and in order.
  *
- * Covers collections of images of all sizes, with none and one feature too, bytes and floats, any number of threads,
- * any memory, lists in any order, features passed or read, with and without verification and guided matching.
+ * Covers images with many, one and no features, bytes and floats, numbers of threads, memory limits, lists in any
+ * order, features passed or read, with and without verification and guided matching.
  */
 
 #include "tests/support/test.h"
@@ -23,7 +23,7 @@ typedef struct outcome {
 typedef struct expectation {
   const test_collection *collection;
   hs_pairs_options options;
-  outcome *each; /* of each pair */
+  outcome *each; /* outcome of each pair */
 } expectation;
 
 static hs_context *make_context(int32_t threads, uint64_t max_memory) {
@@ -70,7 +70,7 @@ static void free_outcome(outcome *o) {
   memset(o, 0, sizeof *o);
 }
 
-/* A model's guide by the header's definition. */
+/* Returns the options of a model's guide, by the header's definition. */
 static hs_match_options guide_of(const expectation *e, const hs_image_pair *pair, const hs_geometry *model) {
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
@@ -109,7 +109,7 @@ static void drop_expectation(expectation *e) {
 typedef struct reader {
   const test_collection *collection;
   size_t readings;
-  uint32_t broken; /* an image that cannot be read */
+  uint32_t broken; /* index of an image that cannot be read */
 } reader;
 
 static hs_status read_image(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
@@ -122,7 +122,7 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
   return features_copy(features, &r->collection->features[image], NULL);
 }
 
-/* The collection in the library's form; the caller frees its images. */
+/* Returns the collection in the library's form. The caller frees its images. */
 static hs_collection describe(const test_collection *c, reader *r) {
   hs_collection_image *images = calloc(c->count + 1, sizeof *images);
   assert_non_null(images);
@@ -154,7 +154,7 @@ static void compare(const hs_pair_result *r, const outcome *o, bool verified) {
   if (o->has_plane) assert_memory_equal(r->plane, &o->plane, sizeof o->plane);
 }
 
-/* Runs and compares; returns the number of images read. */
+/* Runs over all pairs and compares; returns the number of images read. */
 static size_t run(const expectation *e, int32_t threads, uint64_t max_memory, bool reads) {
   const test_collection *c = e->collection;
   reader r = {.collection = c, .broken = UINT32_MAX};
@@ -178,7 +178,7 @@ static size_t run(const expectation *e, int32_t threads, uint64_t max_memory, bo
   return r.readings;
 }
 
-/* The smallest memory, to a tenth, with which every pair fits. With less, pairs report it. */
+/* Returns the smallest memory limit, to a tenth, with which every pair fits. With less, pairs report the limit. */
 static uint64_t least_memory(const expectation *e, int32_t threads) {
   const test_collection *c = e->collection;
   for (uint64_t memory = 16384;; memory += memory / 10) {
@@ -214,12 +214,13 @@ ENGINE_TEST(ON_ALL, bytes_and_memory) {
     expect(&e);
     size_t found = 0;
     for (size_t i = 0; i < c.pair_count; i++) found += e.each[i].model.found != 0;
-    assert_in_range(found, 10, c.pair_count - 10); /* some pairs are related, some are not */
+    assert_in_range(found, 10, c.pair_count - 10); /* some pairs are related and some are not */
     for (int32_t threads = 1; threads <= 5; threads += 2) {
       assert_int_equal(run(&e, threads, 0, false), 0);
       assert_int_equal(run(&e, threads, 0, true), c.count);
       const uint64_t least = least_memory(&e, threads);
-      assert_true(run(&e, threads, least, true) > c.count); /* blocks: images are read again */
+      /* with little memory the run proceeds in blocks and reads images again */
+      assert_true(run(&e, threads, least, true) > c.count);
       (void)run(&e, threads, least + least / 4, true);
       (void)run(&e, threads, 3 * least, true);
     }

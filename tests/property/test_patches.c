@@ -1,6 +1,6 @@
 /*
- * Patches: values on an analytic plane, samples from the reference's pyramid, the same bytes for every instruction set,
- * number of threads and device, and refusals.
+ * Patches: values on an analytic plane, samples from the reference's pyramid, equal bytes for every instruction set,
+ * number of threads and device, and errors.
  */
 
 #include "tests/support/test.h"
@@ -29,7 +29,7 @@ static hs_patch_options patch_options(int32_t size, hs_patch_type type) {
 
 static size_t sample_bytes(const hs_patch_options *o) { return o->type == HS_PATCH_F32 ? sizeof(float) : 1; }
 
-/* All patches of the scene's features; from malloc. */
+/* Returns all patches of the scene's features, from malloc. */
 static void *take(hs_context *c, const hs_patch_options *o, const hs_frame *frames) {
   const size_t bytes = found.count * (size_t)o->size * (size_t)o->size * sample_bytes(o);
   void *patches = malloc(bytes);
@@ -102,7 +102,7 @@ TEST(test_levels) {
   scoped_context *c = extraction_context(&options);
   static const struct {
     float blur;
-    int32_t octave, level; /* octave -9: the picture */
+    int32_t octave, level; /* octave -9: the picture itself */
   } cases[] = {{0.1f, -9, 0}, {0.61f, -1, 0}, {0.8f, -1, 1}, {1.3f, 0, 0}, {1.6f, 0, 1}, {14.0f, 3, 1}, {16.0f, 3, 2}};
   assert_true(f.geometry.first_octave == -1 && f.geometry.octave_count >= 4);
   for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
@@ -154,7 +154,7 @@ TEST(test_bytes_and_edges) {
   }
   const uint8_t one = 201;
   const hs_image pixel = {.data = &one, .width = 1, .height = 1};
-  o.blur = 16.0f; /* there is no octave to choose */
+  o.blur = 16.0f; /* a picture of one pixel has no octave to choose */
   assert_int_equal(hs_extract_patches(c, &pixel, far_off, NULL, 1, &o, corner, NULL), HS_OK);
   for (int i = 0; i < SIZE * SIZE; i++) assert_int_equal(corner[i], 201);
 }
@@ -295,7 +295,7 @@ TEST(test_refused_options) {
   assert_int_equal(hs_extract_patches(c, NULL, &k, NULL, 1, &o, room, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_extract_patches(NULL, &scene, &k, NULL, 1, &o, room, NULL), HS_ERR_ARGUMENT);
   hs_destroy(c);
-  options.max_memory_bytes = 50000; /* less than three planes of the picture, and less than a pyramid */
+  options.max_memory_bytes = 50000; /* less memory than three planes of the picture and than a pyramid */
   c = extraction_context(&options);
   o.blur = 0.0f;
   assert_int_equal(hs_extract_patches(c, &scene, &k, NULL, 1, &o, room, NULL), HS_ERR_LIMIT);

@@ -1,5 +1,6 @@
 /*
- * The same bytes: over runs, contexts, threads, other pictures in between, and any initial capacity of the lists.
+ * Results have the same bytes over runs, contexts, threads, with other pictures in between, and with any initial
+ * capacity of the lists.
  */
 #include <time.h>
 
@@ -53,7 +54,7 @@ TEST(test_large_octaves) {
   scoped_image large = extraction_scene(1300, 1250, 5, NULL);
   for (int way = 0; way < 4; way++) {
     hs_options o = extraction_options(way == 1 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
-    o.dsp = way == 2; /* reads level 0 too */
+    o.dsp = way == 2; /* pooled descriptors read level 0 too */
     if (o.dsp) o.dsp_smallest = 0.5f;
     o.affine = way == 3;
     o.max_features = way == 3 ? 500 : 0;
@@ -73,12 +74,13 @@ TEST(test_large_octaves) {
   }
 }
 
-/* A frame whose large levels get their last chunk late; checks the buffers that reuse their memory. */
+/* A frame whose large levels get their last chunk late. The test checks the buffers that reuse the memory of these
+ * levels. */
 typedef struct late_levels {
-  const stage_jobs *jobs; /* chunks on time */
+  const stage_jobs *jobs; /* jobs that run chunks without delay */
   queue_task blur, halve;
-  atomic_int unfinished; /* large levels */
-  atomic_int too_early;  /* halved rows */
+  atomic_int unfinished; /* number of large levels that are not complete */
+  atomic_int too_early;  /* number of rows halved before their level was complete */
 } late_levels;
 
 static late_levels late;
@@ -135,7 +137,7 @@ TEST(test_border_of_a_whole_band) {
   assert_int_equal(atomic_load(&late.too_early), 0);
 }
 
-/* Lists that are too small at first, one or both, with and without selection. */
+/* Lists are too small at first, one or both, with and without selection. */
 static void check_capacities(hs_profile profile, int32_t max_features, const hs_features *wanted) {
   static const uint32_t rooms[][2] = {{1, 1}, {100000, 1}, {33, 33}};
   for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {

@@ -19,7 +19,7 @@
 
 enum { WIDTH = 397, HEIGHT = 301, DECODING_BYTES = 256 << 10 };
 
-/* A GPU needs larger pictures for tiles. */
+/* Returns the width of pictures; a GPU needs larger pictures for tiles. */
 static int32_t width_of(void) { return engine_is_gpu() ? 656 : WIDTH; }
 static int32_t height_of(void) { return engine_is_gpu() ? 530 : HEIGHT; }
 
@@ -88,7 +88,7 @@ static void split_octaves(hs_options *o) {
   o->device = HS_DEVICE_HYBRID;
   o->split = 2;
 }
-/* Lists that overflow, so that the file is read again, tiles that are divided, and candidates that leave their tile. */
+/* Lists overflow, so that the file is read again; tiles are divided, and candidates leave their tile. */
 static void take_all(hs_options *o) {
   o->contrast = 0.0f;
   o->edge = 1000.0f;
@@ -105,13 +105,14 @@ ENGINE_TEST(ON_ALL, test_changes) {
   for (size_t i = 0; i < CHANGES; i++) {
     hs_options o = options_of(i % 2 == 0 ? HS_PROFILE_LOWE : engine_is_gpu() ? HS_PROFILE_COLMAP : HS_PROFILE_VLFEAT);
     (engine_is_gpu() ? on_gpu : on_cpu)[i](&o);
-    /* Some windows are wide: smaller pictures would need no tiles. */
+    /* Some windows are wide, so smaller pictures would need no tiles. */
     const int32_t halves = 2 + o.first_octave, w = engine_is_gpu() ? width_of() / 2 * halves : 613,
                   h = engine_is_gpu() ? height_of() / 2 * halves : 467;
     const jpeg_spec spec = {i % 2 && engine_is_gpu() ? JPEG_YCBCR : JPEG_GRAY, JPEG_BASELINE, 90, 2, 0, w, h, NULL, 0};
     scoped_file file = rows_jpeg_of_scene(&spec);
     if (!file.bytes) skip();
-    load.keep_encoded = engine_is_gpu() && i % 2; /* the device could decode it, but lacks memory for the frame */
+    /* the device could decode the file, but memory does not suffice for the untiled frame */
+    load.keep_encoded = engine_is_gpu() && i % 2;
     (void)rows_check_file(&o, &file, &load, "changed options");
   }
 }
@@ -165,7 +166,8 @@ ENGINE_TEST(ON_CPU, test_promise) {
   assert_in_range(larger, 1, 5);
 }
 
-/* The bytes of a file read by rows, on the host and on the device. Fails if it would not be read by rows. */
+/* Queries the memory for a file read by rows, on the host and on the device. Fails if the file would not be read by
+ * rows. */
 static void promise_of(const hs_options *o, int32_t width, int32_t height, hs_sample_type type, uint64_t *host,
                        uint64_t *device) {
   hs_options untiled = *o;
@@ -212,7 +214,7 @@ ENGINE_TEST(ON_GPU, test_host_memory_of_a_gpu) {
   const size_t most = rows_check_file(&o, &file, NULL, "16 bits");
   o.max_memory_bytes = rows_cap(o, SIDE, SIDE);
   promise_of(&o, SIDE, SIDE, HS_U16, &host, &device);
-  /* Pinned memory, at least two slots of a mebibyte, is part of the prediction but not of the allocator's count. */
+  /* Pinned memory, at least two slots of a mebibyte, is part of the prediction, but the allocator does not count it. */
   if (most > host + DECODING_BYTES - (2 << 20))
     fail_msg("%zu bytes were held, %llu are promised, pinned memory included", most, (unsigned long long)host);
   assert_true(2 * SIDE * SIDE > DECODING_BYTES + (1 << 20));

@@ -8,7 +8,7 @@ enum { WIDTH = 107, HEIGHT = 85, FEATURES_MAX = 20000 };
 
 static hs_image scene;
 
-/* A feature's rank; the list for the comparison below. */
+/* The list whose features the comparison below ranks. */
 static const hs_features *ranked;
 static hs_selection ranked_by;
 
@@ -21,7 +21,7 @@ static int compare_rank(const void *a, const void *b) {
   return i < j ? -1 : i > j;
 }
 
-/* Keeps the best `most` of the features kept so far; ties follow the order. */
+/* Keeps the best `most` of the features kept so far. Features of equal rank are kept in list order. */
 static void keep_best(const hs_features *full, bool *keep, size_t most, hs_selection by) {
   size_t *order = malloc(sizeof *order * (full->count + 1)), n = 0;
   assert_non_null(order);
@@ -40,7 +40,8 @@ static hs_options full_options(hs_profile profile) {
   return o;
 }
 
-/* The same by an independent definition: counts keypoints of every level, then takes levels from the coarsest on. */
+/* Selects levels by an independent definition: counts the keypoints of every level, then takes levels from the coarsest
+ * on. */
 static void keep_levels(const hs_features *full, bool *keep, size_t most) {
   enum { OCTAVES = 40, LEVELS = 16 };
   static size_t keypoints[OCTAVES][LEVELS];
@@ -114,7 +115,7 @@ static bool in_mask(const hs_keypoint *k, const uint8_t *mask, size_t stride) {
   return mask[(size_t)clamped(rounded(k->y), HEIGHT) * stride + (size_t)clamped(rounded(k->x), WIDTH)] != 0;
 }
 
-/* A mask of rectangles, some of them dropped; all values other than 0 count. */
+/* Makes a mask of rectangles, some of them dropped. All values other than 0 count as kept. */
 static void make_mask(uint8_t *mask, size_t stride) {
   memset(mask, 0xff, stride * HEIGHT);
   for (int32_t y = 0; y < HEIGHT; y++)
@@ -128,7 +129,7 @@ typedef struct filter_case {
   int32_t most;
 } filter_case;
 
-/* Region and mask apply together, before max_features. */
+/* Region and mask are applied together, before max_features. */
 static const filter_case filters[] = {
     {false, {30, 20, 50, 40}, 0}, {false, {-10, -10, 50, 1000}, 0}, {false, {0, 0, WIDTH, HEIGHT}, 0},
     {false, {40, 30, 1, 1}, 0},   {true, {0, 0, 0, 0}, 0},          {true, {0, 0, 0, 0}, 20},
@@ -210,7 +211,7 @@ TEST(test_max_orientations) {
   scoped_features one = extraction_once(&o, &scene);
   size_t i = 0;
   assert_true(one.count < full.count);
-  for (size_t n = 0; n < one.count; n++) { /* a subsequence, one of each run of equal positions */
+  for (size_t n = 0; n < one.count; n++) { /* `one` is a subsequence: one feature from each run of equal positions */
     while (i < full.count && memcmp(&full.keypoints[i], &one.keypoints[n], sizeof *one.keypoints) != 0) i++;
     assert_true(i < full.count);
     if (n > 0)

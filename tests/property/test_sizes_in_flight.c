@@ -10,8 +10,8 @@ typedef struct pictures {
   hs_features alone[SIZES];
 } pictures;
 
-/* Windows of one scene with 3 to 5 octaves, whose launches make one or several levels; every fourth has the same
- * size. */
+/* Makes windows of one scene with 3 to 5 octaves. A launch makes one level of them or several. Every fourth window has
+ * the same size. */
 static void pictures_make(pictures *p, const hs_options *options) {
   hs_options plain = *options;
   plain.device = HS_DEVICE_CPU;

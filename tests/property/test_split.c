@@ -1,5 +1,5 @@
 /*
- * Splits of a frame's octaves between a GPU and the CPU: equal bytes for every split. The CPU's part is also tested
+ * Every split of a frame's octaves between a GPU and the CPU gives the same bytes. The CPU's part is also tested
  * without a device, on levels of the reference.
  */
 #include "tests/support/test.h"
@@ -7,7 +7,8 @@
 #include "pipeline/frame/run_frame.h"
 #include "tests/support/reference_frame.h"
 
-/* The features of octaves `first` and up, computed from the reference's level, equal the whole frame's there. */
+/* Computes the features of octaves `first` and up from the reference's level; they must equal those of the whole
+ * frame. */
 static void check_handed_over(const hs_options *o, const hs_image *image, const reference_frame *reference,
                               const hs_features *whole, int32_t skipped) {
   hs_context *c = extraction_context(o);
@@ -53,7 +54,7 @@ TEST(test_handed_over_level) {
   }
 }
 
-/* Every split, the measured one too, with several frames in one context. */
+/* Checks every split, the measured one included, with several frames in one context. */
 static void check_splits(hs_options o, const hs_image *image, const hs_image *mask, const char *what) {
   char name[96];
   scoped_features expected = {0}, found = {0};

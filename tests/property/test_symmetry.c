@@ -13,7 +13,8 @@ typedef enum symmetry { MIRROR_X, MIRROR_Y, QUARTER_TURN, HALF_TURN, SYMMETRIES 
 static const char *const names[] = {"mirrored left to right", "mirrored top to bottom", "turned by 90 degrees",
                                     "turned by 180 degrees"};
 
-/* Maps a position of the plain picture (width x height) to the other; the quarter turn is clockwise on the screen. */
+/* Maps a position of the plain picture (width x height) to the transformed picture. The quarter turn is clockwise on
+ * the screen. */
 static void place_of(symmetry s, double width, double height, double x, double y, double *u, double *v) {
   *u = s == MIRROR_X || s == HALF_TURN ? width - 1.0 - x : (s == QUARTER_TURN ? height - 1.0 - y : x);
   *v = s == MIRROR_Y || s == HALF_TURN ? height - 1.0 - y : (s == QUARTER_TURN ? x : y);
@@ -44,7 +45,7 @@ static hs_image picture_under(symmetry s, const hs_image *image) {
 typedef struct symmetry_map {
   symmetry s;
   int32_t width, height;
-  double margin; /* in sigma: features nearer to a border are not expected */
+  double margin; /* in units of sigma; features nearer to a border are not compared */
 } symmetry_map;
 
 static bool map_symmetry(hs_keypoint *k, const void *data) {
@@ -126,7 +127,7 @@ TEST(test_mirrored_descriptors) {
   assert_true((double)found >= 0.98 * (double)a.count);
 }
 
-/* Share of features with a counterpart under each symmetry. */
+/* Checks the share of features with a counterpart under each symmetry. */
 static void check_shares(const hs_options *o, const hs_image *scene, double margin, const extraction_tolerance *t,
                          double least) {
   hs_features a = extraction_once(o, scene);
@@ -209,7 +210,8 @@ TEST(test_no_drift) {
 
 enum { SHIFT_X = 16, SHIFT_Y = 8, CUT_WIDTH = 240, CUT_HEIGHT = 216 };
 
-/* Far enough inside that no filter of its octave or earlier ones reaches a border of either crop. */
+/* Maps a feature to the other crop. Returns false near a border, where filters of its octave or finer ones reach the
+ * border of a crop. */
 static bool map_shift(hs_keypoint *k, const void *data) {
   (void)data;
   const float margin = k->octave < 0 ? 40.0f : 80.0f;

@@ -12,11 +12,11 @@
 
 enum { MIB = 1 << 20 };
 
-/* large: for options with windows so wide that small pictures are no larger than a tile and its halo. A GPU needs
- * larger pictures for tiles. */
+/* large: for options with windows so wide that a small picture fits into one tile with its halo. A GPU needs larger
+ * pictures for tiles. */
 static hs_image scene, large;
 
-/* A profile's options with a different number of threads each time. */
+/* Returns a profile's options, with a different number of threads for each profile. */
 static hs_options options_of(int profile) {
   static int32_t calls;
   hs_options o = engine_options((hs_profile)profile);
@@ -24,7 +24,7 @@ static hs_options options_of(int profile) {
   return o;
 }
 
-/* Memory of a frame on its device, with the memory of a context without one. */
+/* Returns the memory of a frame and its context, on the device of the options. */
 static uint64_t query(const hs_options *o, const hs_image *image) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
@@ -44,12 +44,12 @@ static uint64_t fixed_bytes(const hs_options *o) {
   return bytes;
 }
 
-/* Memory of the untiled frame that max_memory_bytes limits. */
+/* Returns the memory of the untiled frame that max_memory_bytes counts. */
 static uint64_t whole_bytes(const hs_options *o, const hs_image *image) {
   return query(o, image) - (engine_is_gpu() ? 0 : fixed_bytes(o));
 }
 
-/* Memory of the smallest tiles. On a GPU the limit applies to the host too. */
+/* Returns the memory of the smallest tiles. On a GPU the limit applies to the host too. */
 static uint64_t least_bytes(const hs_options *o, const hs_image *image) {
   hs_options least = *o;
   uint64_t host, device;
@@ -58,7 +58,8 @@ static uint64_t least_bytes(const hs_options *o, const hs_image *image) {
   return !engine_is_gpu() ? host - fixed_bytes(o) : device > host ? device : host;
 }
 
-/* A limit that needs tiles: the smallest, or on a GPU, where these are slow, larger ones. */
+/* Returns a limit that makes tiles necessary: the smallest tiles, or larger ones on a GPU, where the smallest are
+ * slow. */
 static uint64_t tiling_bytes(const hs_options *o, const hs_image *image) {
   const uint64_t least = least_bytes(o, image), whole = whole_bytes(o, image);
   if (least >= whole)
@@ -67,7 +68,7 @@ static uint64_t tiling_bytes(const hs_options *o, const hs_image *image) {
   return engine_is_gpu() ? least + (whole - least) / 2 : least;
 }
 
-/* Compares everything that is independent of the device. */
+/* Compares the statistics that do not depend on the device. */
 static void check_statistics(const hs_context *a, const hs_context *b, uint64_t most) {
   const hs_statistics s = statistics_of(a), t = statistics_of(b);
   assert_int_equal(s.candidates, t.candidates);
@@ -100,7 +101,7 @@ static size_t check_within(const hs_options *untiled, const hs_image *image, con
   return count;
 }
 
-/* With the smallest tiles, larger ones, and tiles just below the whole picture; on a GPU with two of these. */
+/* Checks the smallest tiles, larger ones, and tiles just below the whole picture; on a GPU, two of these three. */
 static size_t check_sizes(const hs_options *o, const hs_image *image, const hs_image *mask, const char *what) {
   const uint64_t least = least_bytes(o, image), whole = whole_bytes(o, image), part = (whole - least) / 16;
   assert_true(least < whole);
@@ -121,7 +122,7 @@ ENGINE_TEST(ON_ALL, test_profiles) {
       if (engine_is_gpu() && first != profile % 2 - 1) continue;
       hs_options o = options_of(profile);
       o.first_octave = first;
-      if (first > 0) o.threads = 1; /* scratch of several threads exceeds levels as small as these */
+      if (first > 0) o.threads = 1; /* with several threads, scratch would exceed the levels, which are small */
       assert_true(check_sizes(&o, engine_is_gpu() && first == 0 ? &large : &scene, NULL, names[profile]) > 20);
     }
 }
@@ -154,7 +155,8 @@ ENGINE_TEST(ON_CPU, test_variants) {
         o.expert = &expert;
         o.contrast = 0.01f;
         o.first_octave = first;
-        const hs_image *image = first < 0 ? &small : &scene; /* of about as many samples */
+        /* pictures with about the same number of samples in octave 0 */
+        const hs_image *image = first < 0 ? &small : &scene;
         check_within(&o, image, NULL, least_bytes(&o, image), variants[i]);
       }
 }
@@ -351,7 +353,7 @@ ENGINE_TEST(ON_CPU, test_progress) {
 
 /* ------------------------------------------------------------------ memory */
 
-/* Allocated bytes, and their peak. */
+/* Counts allocated bytes and their peak. */
 typedef struct memory_meter {
   size_t now, most;
 } memory_meter;
@@ -382,7 +384,7 @@ static void metered_release(void *pointer, void *user) {
  * memory. */
 ENGINE_TEST(ON_CPU, test_memory) {
   hs_options o = options_of(HS_PROFILE_LOWE);
-  o.contrast = 0.05f; /* few enough features for the lists' initial size */
+  o.contrast = 0.05f; /* gives so few features that the lists keep their initial size */
   const uint64_t whole = whole_bytes(&o, &scene), least = least_bytes(&o, &scene);
   uint64_t before = 0;
   for (uint64_t most = least; most < whole; most += (whole - least) / 9) {
@@ -412,7 +414,7 @@ ENGINE_TEST(ON_CPU, test_memory) {
 /* The same on the device and on the host, within the limit, without the context itself. */
 ENGINE_TEST(ON_GPU, test_device_memory) {
   hs_options o = options_of(HS_PROFILE_LOWE);
-  o.contrast = 0.05f; /* few enough features for the lists' initial size */
+  o.contrast = 0.05f; /* gives so few features that the lists keep their initial size */
   const uint64_t least = least_bytes(&o, &scene), whole = whole_bytes(&o, &scene);
   for (int i = 1; i < 3; i++) {
     uint64_t host, device;

@@ -26,8 +26,8 @@ static void apply(const double *h, double x, double y, double *u, double *v) {
   *v = (h[3] * x + h[4] * y + h[5]) / w;
 }
 
-/* Position, scale (root of the change of area) and angle of a feature in the view; features near its border are left
- * out. */
+/* Maps position, scale (square root of the change of area) and angle of a feature to the view. Returns false near the
+ * view's border. */
 static bool map_view(hs_keypoint *k, const void *data) {
   const double *h = data, e = 0.01;
   double u, v, ux, vx, uy, vy, ua, va;
@@ -45,8 +45,8 @@ static bool map_view(hs_keypoint *k, const void *data) {
   return u > room && v > room && u < WIDTH - 1 - room && v < HEIGHT - 1 - room && k->sigma > 1.5f;
 }
 
-/* Among features whose nearest descriptor in the view is clearly nearer than the second (0.8), the share that is at the
- * right position. */
+/* Returns the share of features with a match at the right position, among the features whose nearest descriptor in the
+ * view is clearly nearer than the second nearest (0.8). */
 static double matched_share(const hs_features *a, const hs_features *b, const double *h, size_t *asked) {
   size_t right = 0;
   *asked = 0;

@@ -1,4 +1,4 @@
-/* Contents of test arrays; see array_maker.h. */
+/* Fills arrays for tests; see array_maker.h. */
 #include "tests/support/array_maker.h"
 
 #include "pipeline/base/number_tools.h"

@@ -9,7 +9,7 @@
 #include "stages/primitives.h"
 
 typedef enum array_content {
-  CONTENT_RANDOM,   /* any integer; floats of both signs over some powers of two */
+  CONTENT_RANDOM,   /* integers: any value; floats: both signs, over some powers of two */
   CONTENT_CONSTANT, /* one value */
   CONTENT_WIDE,     /* floats over the whole range of exponents, so that sums lose much; integers as random */
   CONTENT_SOME_NAN, /* random with NaN (payloads, both signs), infinities of one sign, both zeros */
@@ -18,10 +18,10 @@ typedef enum array_content {
   CONTENT_COUNT
 } array_content;
 
-/* Fills n elements of a type; the same for the same seed. */
+/* Fills n elements of a type. Equal seeds give equal contents. */
 void array_fill(void *data, prim_element type, size_t n, array_content content, uint64_t seed);
 
-/* Element i as double. */
+/* Returns element i as double. */
 double array_element(const void *data, prim_element type, size_t i);
 
 #endif

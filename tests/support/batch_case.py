@@ -15,7 +15,7 @@ from command_case import COMMAND, FAILED, CommandCase, built_with
 
 
 def blots(width, height, seed):
-    """A PGM file with blots, so that it has features."""
+    """Returns a PGM file with blots, which give features."""
     generator = random.Random(seed)
     rows = [bytearray([128] * width) for _ in range(height)]
     for _ in range(width * height // 60):
@@ -29,15 +29,15 @@ def blots(width, height, seed):
 
 
 def fnv(data, digest=0xCBF29CE484222325):
-    """FNV-1a, 64 bits."""
+    """Returns the 64-bit FNV-1a hash."""
     for byte in data:
         digest = (digest ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
     return digest
 
 
 def digest_of(data):
-    """The digest in manifests: FNV-1a over eight FNV-1a digests, of every eighth byte from the first, the second, ...
-    on."""
+    """Returns the digest that manifests contain: FNV-1a over eight FNV-1a digests, of every eighth byte from the first,
+    the second, ... on."""
     return f"{fnv(b''.join(fnv(data[lane::8]).to_bytes(8, 'little') for lane in range(8))):016x}"
 
 
@@ -46,7 +46,7 @@ def scenes(count, size="60x45"):
 
 
 def manifest_rows(data):
-    """The rows of a manifest or journal, as dictionaries."""
+    """Returns the rows of a manifest or journal, as dictionaries."""
     text = data.decode("utf-8", "surrogateescape")
     title, settings, rest = text.split("\n", 2)
     assert title == "# hartsift batch 1" and settings.startswith("# method="), text[:200]
@@ -54,7 +54,7 @@ def manifest_rows(data):
 
 
 def waiting_in(pipe):
-    """Bytes that nobody has read yet."""
+    """Returns the number of bytes in a pipe that nobody has read yet."""
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"))[0]
 
 
@@ -74,14 +74,14 @@ class BatchCase(CommandCase):
         return subprocess.Popen([COMMAND, "batch", *arguments], cwd=self.folder, env=self.environment(), **settings)
 
     def batch(self, *arguments, **settings):
-        """Runs it; returns standard output (bytes) and standard error (text)."""
+        """Runs hartsift batch; returns standard output (bytes) and standard error (text)."""
         return self.run_it("batch", *arguments, **settings)
 
     def manifest(self, folder="out", name="manifest.csv"):
         return manifest_rows(self.read(folder, name))
 
     def tree(self, folder="out"):
-        """Every file below a folder with its bytes."""
+        """Returns every file below a folder with its bytes."""
         found = {}
         for root, folders, names in os.walk(self.path(folder)):
             for name in names:
@@ -105,7 +105,7 @@ class BatchCase(CommandCase):
 
 
 class EndlessCase(BatchCase):
-    """A list that begins with the inspected images and has so many more that no run reaches its end: the test's signal
+    """A list that begins with the images that tests check and is so long that no run reaches its end. The test's signal
     ends the run, however fast the machine is."""
 
     def endless_list_of(self, names):
@@ -113,7 +113,7 @@ class EndlessCase(BatchCase):
         self.list_of([*names, *(f"@scene:320x240:{seed}" for seed in range(1, 20001))], "endless.txt")
 
     def assert_same_outputs(self):
-        """Outputs of the inspected images; outputs of others may also exist."""
+        """Checks the outputs of the first images; outputs of others may also exist."""
         found, expected = self.tree(), self.tree("whole")
         self.assertEqual({name: found.get(name) for name in expected}, expected)
 

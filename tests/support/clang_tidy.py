@@ -24,7 +24,7 @@ def explained():
 
 
 def chosen_commands(build, folders):
-    """One entry of the build's compile commands for each source below the folders."""
+    """Returns one entry of the build's compile commands for each source below the folders."""
     entries = {}
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         name = os.path.relpath(os.path.realpath(entry["file"]), ROOT)
@@ -34,7 +34,7 @@ def chosen_commands(build, folders):
 
 
 def findings_of(name, database):
-    """The findings for one source: a set of (file, position, text, check); None if clang-tidy failed."""
+    """Returns the findings for one source: a set of (file, position, text, check). None if clang-tidy failed."""
     done = subprocess.run(["clang-tidy", "--quiet", f"--config-file={ROOT / '.clang-tidy'}", "-p", database, str(ROOT / name)],
                           capture_output=True, text=True, errors="replace", check=False)
     found = {(os.path.relpath(os.path.realpath(m["file"]), ROOT), m["place"], m["text"], m["checks"].split(",")[0])

@@ -14,7 +14,7 @@ MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, CMYK = 0, 1, 2, 3, 5
 
 
 def packbits(data):
-    """A row as literal runs."""
+    """Encodes a row as literal runs."""
     return b"".join(bytes([len(data[i:i + 128]) - 1]) + data[i:i + 128] for i in range(0, len(data), 128))
 
 
@@ -22,7 +22,7 @@ COMPRESSORS = {NONE: bytes, DEFLATE: lambda data: zlib.compress(data, 9)}
 
 
 def sample_rows(pixels, bits, order):
-    """Rows of samples, each padded to whole bytes."""
+    """Returns rows of samples, each padded to whole bytes."""
     rows = pixels.reshape(pixels.shape[0], -1)
     if bits == 16:
         return [row.astype(order + "u2").tobytes() for row in rows]
@@ -33,7 +33,7 @@ def sample_rows(pixels, bits, order):
 
 
 def tiff(pixels, bits, photometric, order="<", compression=NONE, rows_per_strip=5, tile=None, planes=False, extra=()):
-    """A file of pixels [H, W, C]. tile: (width, height); extra: entries (tag, kind, values), which replace others."""
+    """Returns a file of pixels [H, W, C]. tile: (width, height); extra: entries (tag, kind, values), which replace others."""
     height, width, channels = pixels.shape
     parts = [pixels[..., k:k + 1] for k in range(channels)] if planes and channels > 1 else [pixels]
     pieces = []
@@ -61,7 +61,8 @@ def tiff(pixels, bits, photometric, order="<", compression=NONE, rows_per_strip=
 
 
 def write_tiff(entries, pieces, order):
-    """Header, data, directory, then long values. For an entry whose values are pieces of data, stores their offsets."""
+    """Writes header, data, directory, then long values. For an entry whose values are pieces of data, stores their
+    offsets."""
     data, places = b"", []
     for piece in pieces:
         places.append(8 + len(data))
@@ -83,7 +84,7 @@ def write_tiff(entries, pieces, order):
 
 
 def colour_map(entries):
-    """The palette of the PNG files, in TIFF's 16 bits: all reds, all greens, all blues."""
+    """Returns the palette of the PNG files in TIFF's 16 bits: all reds, all greens, all blues."""
     colours = [[(i * k + 5 * k) % 256 * 257 for i in range(entries)] for k in (37, 91, 151)]
     return [(320, SHORT, sum(colours, []))]
 
@@ -138,7 +139,7 @@ def webp_chunk(name, data):
 
 
 def webp_extended(data, flags, width, height, more):
-    """The same picture with a VP8X header and further chunks after it."""
+    """Returns the same picture with a VP8X header and further chunks after it."""
     head = bytes([flags, 0, 0, 0]) + struct.pack("<I", width - 1)[:3] + struct.pack("<I", height - 1)[:3]
     body = b"WEBP" + webp_chunk(b"VP8X", head) + data[12:] + more
     return b"RIFF" + struct.pack("<I", len(body)) + body
@@ -167,7 +168,7 @@ def add_webp(files, samples, corners, exif_tiff):
 
 
 def bmp(pixels, bits, header=40, compression=0, palette=b"", masks=b"", from_top=False, colours=0):
-    """pixels: rows of bytes as stored, from the top."""
+    """Returns a BMP. pixels: rows of bytes as stored, from the top."""
     height = len(pixels)
     rows = [row + bytes(-len(row) % 4) for row in (pixels if from_top else pixels[::-1])]
     data = b"".join(rows)

@@ -1,4 +1,4 @@
-/* Collections of views; see collection_maker.h. */
+/* Makes collections of views; see collection_maker.h. */
 #include "tests/support/collection_maker.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ enum { SCENE_POINTS = 400 };
 
 static double unit(uint32_t *state) { return (double)feature_maker_random(state) / 16777216.0; }
 
-/* Seed of a point's generator. */
+/* Returns the seed from which a point's descriptor is made. */
 static uint32_t point_seed(uint32_t seed, size_t point) { return seed * 7919u + (uint32_t)point * 104729u + 1u; }
 
 static void put_value(hs_features *f, size_t i, int k, uint32_t value) {
@@ -22,7 +22,8 @@ static void put_value(hs_features *f, size_t i, int k, uint32_t value) {
     ((float *)f->descriptors)[at] = (float)value / 512.0f;
 }
 
-/* A feature that shows a point of the scene; for `point` beyond these, a feature that no other image has. */
+/* Writes a feature that shows a point of the scene. If `point` is beyond the scene's points, no other image has this
+ * feature. */
 static void put_feature(hs_features *f, size_t i, size_t point, double camera_x, uint32_t seed, uint32_t *state) {
   uint32_t own = point_seed(seed, point);
   const double x = 8.0 * unit(&own) - 2.0, y = 3.0 * unit(&own) - 1.5, z = 4.0 + 3.0 * unit(&own);

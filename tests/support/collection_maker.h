@@ -16,18 +16,18 @@ enum { COLLECTION_IMAGES_MAX = 64 };
 typedef struct test_collection {
   size_t count;
   hs_features features[COLLECTION_IMAGES_MAX];
-  hs_camera cameras[COLLECTION_IMAGES_MAX]; /* of the scene's views */
-  hs_image_pair *pairs;                     /* all of them */
+  hs_camera cameras[COLLECTION_IMAGES_MAX]; /* cameras of the scene's views */
+  hs_image_pair *pairs;                     /* all pairs of images */
   size_t pair_count;
 } test_collection;
 
-/* Images of up to features_allowed features each; with 4 images or more, the second has none and the third one. Every
- * second pair of neighbours overlaps little. */
+/* Makes images of up to features_allowed features each. With 4 images or more, the second image has no feature and the
+ * third has one. Every second pair of neighbours overlaps little. */
 void collection_maker_fill(test_collection *collection, size_t images, size_t features_allowed, hs_descriptor_type type,
                            uint32_t seed);
 void collection_maker_free(test_collection *collection);
 
-/* The pairs in another order, some with their images exchanged. */
+/* Puts the pairs into another order and exchanges the images of some. */
 void collection_maker_shuffle(test_collection *collection, uint32_t seed);
 
 #endif

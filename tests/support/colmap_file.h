@@ -15,13 +15,12 @@ typedef hs_status (*colmap_file_opener)(hs_colmap_database **, const char *, con
 typedef struct colmap_file {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
-  char message[512]; /* of colmap_file_options */
+  char message[512]; /* receives messages of colmap_file_options */
   hs_features features;
   colmap_file_opener open;
 } colmap_file;
 
-/* How the following tests open the database: with hs_colmap_open (default), or as a batch does, with a writer
- * thread. */
+/* Sets how later calls open the database: with hs_colmap_open (default), or as a batch does, with a writer thread. */
 void colmap_file_open_by(colmap_file_opener function);
 
 /* A test whose block sees the fixture as `f`, and what surrounds it. */
@@ -29,16 +28,17 @@ void colmap_file_open_by(colmap_file_opener function);
 int colmap_file_set_up(void **state);
 int colmap_file_tear_down(void **state);
 
-/* Options that wait 50 ms for a lock and store their message in f->message, which is emptied first. */
+/* Returns options that wait 50 ms for a lock and store their message in f->message, which is emptied first. */
 hs_colmap_options colmap_file_options(colmap_file *f);
 
-/* Opens the database, or creates it. */
+/* Opens the database, or creates it. The caller closes it. */
 hs_colmap_database *colmap_file_open(colmap_file *f);
 
-/* Opens it, adds an image with the features, commits and closes. */
+/* Opens the database, adds an image with the features, commits and closes. */
 void colmap_file_add(colmap_file *f, const char *name);
 
-/* Opening is refused with this status and a word of the reason, and file and folder are unchanged. */
+/* Fails unless opening is refused with this status and a message that contains the word, and leaves file and folder
+ * unchanged. */
 void colmap_file_refuses(colmap_file *f, int32_t read_only, hs_status expected, const char *word);
 
 #endif

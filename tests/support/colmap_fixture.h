@@ -14,7 +14,7 @@ typedef struct colmap_fixture {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   hs_features features;
-  hs_features others; /* of another seed */
+  hs_features others; /* features of another seed */
 } colmap_fixture;
 
 /* A test whose block sees the fixture as `f`, and what surrounds it. */
@@ -24,10 +24,10 @@ int colmap_fixture_tear_down(void **state);
 
 hs_colmap_database *colmap_fixture_open(const colmap_fixture *f, int32_t replace, int32_t share_cameras);
 
-/* Commits and closes. */
+/* Commits and closes the database. */
 void colmap_fixture_finish(hs_colmap_database *database);
 
-/* Adds an image, which must get this number. */
+/* Adds an image, which must get this image number. */
 void colmap_fixture_add(hs_colmap_database *database, const char *name, const hs_features *features, uint32_t expected);
 
 #endif

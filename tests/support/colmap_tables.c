@@ -1,5 +1,5 @@
 /*
- * Databases for tests; see colmap_tables.h.
+ * Makes databases for tests; see colmap_tables.h.
  */
 #include "tests/support/colmap_tables.h"
 #include "tests/support/test.h"

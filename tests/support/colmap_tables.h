@@ -8,23 +8,23 @@
 #include <stdint.h>
 
 typedef enum colmap_version {
-  COLMAP_3_8,  /* as this library makes them */
-  COLMAP_3_11, /* poses of images in a separate table */
-  COLMAP_3_12, /* rigs and frames */
-  COLMAP_4_2,  /* types of descriptors, cameras of pairs */
+  COLMAP_3_8,  /* the tables that this library makes */
+  COLMAP_3_11, /* has poses of images in a separate table */
+  COLMAP_3_12, /* has rigs and frames */
+  COLMAP_4_2,  /* has types of descriptors and cameras of pairs */
   COLMAP_VERSIONS
 } colmap_version;
 
-/* Makes a database with empty tables. Like all functions here it fails the running cmocka test on errors. */
+/* Makes a database with empty tables. Like all functions of this header, it fails the running cmocka test on errors. */
 void colmap_tables_make(const char *path, colmap_version version);
 
-/* Runs statements. */
+/* Runs SQL statements. */
 void colmap_tables_run(const char *path, const char *sql);
 
-/* The first column of the first row as a number; -1 without a row. */
+/* Returns the first column of the first row as a number; -1 if there is no row. */
 int64_t colmap_tables_ask(const char *path, const char *sql);
 
-/* The first column of the first row as bytes from malloc; null without a row or if it is NULL. */
+/* Returns the first column of the first row as bytes from malloc; null if there is no row or the value is NULL. */
 unsigned char *colmap_tables_blob(const char *path, const char *sql, size_t *size);
 
 #endif

@@ -16,7 +16,7 @@ DONE, FAILED, USAGE, NO_DEVICE = 0, 1, 2, 3
 
 
 def find_command():
-    """The command to test; an argument that names it is removed from the command line. "": none."""
+    """Returns the command to test, "" if there is none. Removes an argument that names the command from the command line."""
     named = sys.argv[1:2]
     if named and not named[0].startswith("-") and os.path.isfile(named[0]) and os.access(named[0], os.X_OK):
         return os.path.abspath(sys.argv.pop(1))
@@ -42,7 +42,7 @@ def built_with(part):
 
 
 def main():
-    """Runs the tests of the calling script; reports them as skipped without a command."""
+    """Runs the tests of the calling script. Without a command, reports them as skipped."""
     if not COMMAND:
         print("skipped: HARTSIFT_COMMAND does not name the command")
         sys.exit(SKIPPED)
@@ -50,13 +50,13 @@ def main():
 
 
 def pgm(width, height, pixel=lambda x, y: (x * 7 + y * 13) % 256):
-    """A PGM file's bytes."""
+    """Returns a PGM file's bytes."""
     rows = (bytes(pixel(x, y) for x in range(width)) for y in range(height))
     return b"P5 %d %d 255\n" % (width, height) + b"".join(rows)
 
 
 def read_ppm(data):
-    """Width, height and RGB bytes of a binary PPM file."""
+    """Returns width, height and RGB bytes of a binary PPM file."""
     fields = data.split(None, 4)
     assert fields[0] == b"P6" and fields[3] == b"255", data[:20]
     width, height = int(fields[1]), int(fields[2])
@@ -83,7 +83,7 @@ class CommandCase(unittest.TestCase):
             return file.read()
 
     def environment(self):
-        """Environment of the command, without variables that restrict its choices."""
+        """Returns the environment of the command, without variables that restrict its choices."""
         return {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
 
     def run_it(self, *arguments, status=DONE, stdin=b"", **settings):
@@ -100,7 +100,7 @@ class CommandCase(unittest.TestCase):
         return self.run_it("extract", *arguments, **settings)
 
     def features(self, *arguments, **settings):
-        """The rows of the CSV on standard output, as dictionaries."""
+        """Returns the rows of the CSV on standard output, as dictionaries."""
         output, _ = self.extract(*arguments, "--format", "csv", **settings)
         lines = output.decode().splitlines()
         names = lines[0].split(",")

@@ -1,4 +1,4 @@
-/* See engine_tests.h. */
+/* Runs tests on every engine; see engine_tests.h. */
 #include "tests/support/engine_tests.h"
 
 #if HARTSIFT_HAVE_CUDA
@@ -105,8 +105,8 @@ static void check_copy(const void *device, const void *expected, size_t bytes) {
   assert_memory_equal(host, expected, bytes);
 }
 
-/* From pinned memory, which is not changed. The host selects over more cells than CELLS_ON_DEVICE_MAX, so results then
- * cannot stay on the device. */
+/* Extracts from pinned memory, which must not change. Where the host selects because there are more than
+ * CELLS_ON_DEVICE_MAX cells, results cannot stay on the device. */
 static void check_device_memory(hs_context *c, const hs_options *o, const hs_image *image, const hs_features *expected,
                                 const char *what) {
   static const int32_t channels[] = {1, 2, 3, 3, 4, 4};

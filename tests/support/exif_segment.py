@@ -1,4 +1,4 @@
-"""JPEGs with an EXIF segment, for tests: orientation, focal length, GPS position."""
+"""Makes JPEGs with an EXIF segment for tests: orientation, focal length, GPS position."""
 import struct
 
 BYTE, ASCII, SHORT, LONG, RATIONAL = 1, 2, 3, 4, 5
@@ -6,7 +6,7 @@ _WIDTHS = {BYTE: "B", ASCII: "B", SHORT: "H", LONG: "I", RATIONAL: "II"}
 
 
 def _directory(entries, at):
-    """The bytes of a directory that begins at `at`; entries are (tag, type, values) in the order of tags."""
+    """Returns the bytes of a directory that begins at `at`. Entries are (tag, type, values) in the order of tags."""
     head, tail = struct.pack(">H", len(entries)), b""
     outside = at + 2 + 12 * len(entries) + 4
     for tag, kind, values in sorted(entries):
@@ -19,7 +19,7 @@ def _directory(entries, at):
 
 
 def with_exif(jpeg, first=(), exif=(), gps=()):
-    """The file with a segment of these entries before all other segments."""
+    """Returns the file with a segment of these entries before all other segments."""
     pointers = [(0x8769, LONG, [0])] * bool(exif) + [(0x8825, LONG, [0])] * bool(gps)
     at = 8 + len(_directory([*first, *pointers], 8))
     places, tail = [], b""
@@ -36,18 +36,18 @@ def orientation(value):
 
 
 def equivalent_focal_length(millimetres):
-    """The entry of the 35 mm equivalent."""
+    """Returns the entry of the focal length in 35 mm equivalent."""
     return [(0xA405, SHORT, [millimetres])]
 
 
 def focal_plane(millimetres, pixels_per_unit, unit):
-    """A focal length and the resolution of the sensor."""
+    """Returns entries of a focal length and the resolution of the sensor."""
     return [(0x920A, RATIONAL, [round(millimetres * 1000), 1000]), (0xA20E, RATIONAL, [round(pixels_per_unit * 1000), 1000]),
             (0xA210, SHORT, [unit])]
 
 
 def position(latitude, longitude, altitude=None):
-    """The entries of a GPS position in degrees and metres."""
+    """Returns the entries of a GPS position in degrees and metres."""
     def degrees(value):
         whole, minutes = divmod(round(abs(value) * 3600e4), 3600 * 10000)
         return [whole, 1, *divmod(minutes, 60 * 10000)[:1], 1, minutes % (60 * 10000), 10000]

@@ -29,8 +29,8 @@ static inline bool extent_is_short(void) {
 #endif
 }
 
-/* Whether value `inner` of `count` is combined with value `outer` of another setting: in the short form, one of them
- * is. */
+/* Returns whether value `inner` of `count` values is combined with value `outer` of another setting. In the short form,
+ * each `outer` is combined with one `inner`. */
 static inline bool extent_pairs(size_t outer, size_t inner, size_t count) {
   return !extent_is_short() || outer % count == inner;
 }

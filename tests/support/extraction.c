@@ -1,4 +1,4 @@
-/* Contexts, pictures and comparisons of features for tests of whole frames. */
+/* Makes contexts and pictures and compares features, for tests of whole frames. */
 #include "tests/support/extraction.h"
 
 #include <math.h>
@@ -133,7 +133,7 @@ double extraction_distance(const hs_features *a, size_t i, const hs_features *b,
     squares += d * d;
     norm += entry(a, i, bin) * entry(a, i, bin);
   }
-  /* Floats of unit norm, or integers for a norm of 512. */
+  /* Floats have unit norm; integers have a norm of 512. */
   return sqrt(squares) / (norm > 4.0 ? 512.0 : 1.0);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Feature lists for tests; see feature_maker.h.
+ * Makes and compares feature lists for tests; see feature_maker.h.
  */
 #include "tests/support/feature_maker.h"
 

@@ -17,17 +17,18 @@ typedef enum feature_style {
   FEATURES_NONE
 } feature_style;
 
-/* Plausible features of an image of 640 x 480 in UBC bin order: octaves -1..4, levels 1..3, matching sigma,
- * orientations including 0 and the largest below 2 pi. Freed by hs_features_free. */
+/* Makes plausible features of an image of 640 x 480 in UBC bin order: octaves -1..4, levels 1..3, matching sigma,
+ * orientations including 0 and the largest below 2 pi. The caller frees them with hs_features_free. */
 void feature_maker_fill(hs_features *features, size_t count, feature_style style, uint32_t seed);
 
 /* Reverses the bin order of every cell. */
 void feature_maker_swap_bins(hs_features *features);
 
-/* Invariants of a reader's result for any file: arrays exist, values are finite, sigma > 0, angles in range. */
+/* Returns whether a list satisfies what a reader guarantees for any file: arrays exist, values are finite, sigma > 0,
+ * angles are in range. */
 bool feature_maker_consistent(const hs_features *features);
 
-/* Next number of a small generator. */
+/* Returns the next number of a small generator. */
 uint32_t feature_maker_random(uint32_t *state);
 
 #endif

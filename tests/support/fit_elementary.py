@@ -9,7 +9,7 @@ import numpy as np
 
 
 def lawson(basis, target, weight, rounds=400):
-    """Coefficients that (nearly) minimise the largest |basis @ c - target| * weight."""
+    """Returns coefficients that (nearly) minimise the largest |basis @ c - target| * weight."""
     if basis.shape[1] == 0:
         return np.zeros(0)
     w = np.ones(len(target))
@@ -26,7 +26,7 @@ def lawson(basis, target, weight, rounds=400):
 
 
 def fit(name, function, low, high, powers, weight=lambda x, f: 1.0 / np.abs(f)):
-    """Fits sum c_p x^p over the powers; weight: of the error (default: relative)."""
+    """Fits sum c_p x^p over the powers. weight: weight of the error (default: relative)."""
     n = 2000
     x = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(np.pi * (np.arange(n) + 0.5) / n)
     f = function(x)
@@ -51,7 +51,8 @@ def atan_turns_over_t(z):
 
 
 def fit_reciprocal():
-    """The guess magic - bits of x and the constant of its step r (c - x r) that minimise the largest error."""
+    """Fits the two constants that minimise the largest error: `magic` of the guess, magic - bits of x, and c of the step,
+    r (c - x r)."""
     x = np.linspace(1, 2, 8001, dtype=np.float32)[:-1]
     best = (np.inf, 0, 0.0)
 
@@ -60,7 +61,7 @@ def fit_reciprocal():
         for magic in guesses:
             r = (np.uint32(magic) - x.view(np.uint32)).view(np.float32).astype(np.float64) * x
             low, high = r.min(), r.max()
-            for c in constants:  # r (c - r) is largest or smallest at an end or in the middle
+            for c in constants:  # r (c - r) has its extrema at an end or in the middle
                 values = [low * (c - low), high * (c - high)] + ([c * c / 4] if low < c / 2 < high else [])
                 best = min(best, (max(abs(v - 1) for v in values), magic, c))
 

@@ -1,6 +1,6 @@
 /*
- * Image files in memory for tests; see image_maker.h. An error ends the test program, since the libraries' default
- * handlers exit.
+ * Makes image files in memory for tests; see image_maker.h. An error ends the test program, because the libraries'
+ * default handlers exit.
  */
 #include "tests/support/image_maker.h"
 
@@ -68,7 +68,7 @@ static void png_spec_set_colours(const png_spec *spec, png_structp png, png_info
   if (spec->transparent_value) png_set_tRNS(png, info, alpha, entries, &value);
 }
 
-/* One byte a sample below 16 bits (libpng packs them), big-endian pairs at 16. */
+/* Writes one byte per sample below 16 bits, which libpng packs, and big-endian pairs of bytes at 16 bits. */
 static void png_spec_fill_row(const png_spec *spec, int32_t y, uint8_t *row) {
   const size_t channels = png_spec_channels(spec);
   for (int32_t x = 0; x < spec->width; x++) {
@@ -194,7 +194,7 @@ uint8_t *jpeg_luma_by_library(const image_file *file) {
   jpeg_create_decompress(&jpeg);
   jpeg_mem_src(&jpeg, file->bytes, (unsigned long)file->size);
   jpeg_read_header(&jpeg, TRUE);
-  /* No colour conversion: luma is the first of the stored channels. */
+  /* Prevents colour conversion: luma is the first of the stored channels. */
   jpeg.out_color_space = jpeg.jpeg_color_space;
   jpeg.dct_method = JDCT_ISLOW;
   jpeg_start_decompress(&jpeg);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file in memory from malloc. */
+/* A file in memory; bytes come from malloc. */
 typedef struct image_file {
   uint8_t *bytes;
   size_t size;
@@ -16,7 +16,7 @@ typedef struct image_file {
 
 void image_file_free(image_file *file);
 
-/* The formula of the public header in 64 bits. */
+/* Returns gray by the formula of the public header, in 64 bits. */
 uint32_t image_maker_gray(uint32_t red, uint32_t green, uint32_t blue);
 
 /* ---- PNG */
@@ -25,17 +25,17 @@ typedef struct png_spec {
   int colour_type; /* as in the file: 0, 2, 3, 4, 6 */
   int depth;       /* 1, 2, 4, 8, 16 */
   bool interlaced;
-  bool transparent_value; /* with a tRNS chunk (colour types 0, 2, 3) */
+  bool transparent_value; /* whether the file has a tRNS chunk (colour types 0, 2, 3) */
   int32_t width, height;
 } png_spec;
 
-/* Channels stored in the file. */
+/* Returns the number of channels stored in the file. */
 size_t png_spec_channels(const png_spec *spec);
-/* The stored sample: a fixed function of its position, below 2^depth. */
+/* Returns the stored sample: a fixed function of its position, below 2^depth. */
 uint32_t png_spec_sample(const png_spec *spec, int32_t x, int32_t y, size_t channel);
-/* A palette entry's colour channel, 0..255. */
+/* Returns a colour channel of a palette entry, 0..255. */
 uint32_t png_spec_palette(uint32_t index, size_t channel);
-/* The full-range sample (8 bits, or 16 for depth 16) of an RGB or gray channel after decoding. */
+/* Returns the full-range sample (8 bits, or 16 for depth 16) of an RGB or gray channel after decoding. */
 uint32_t png_spec_expected(const png_spec *spec, int32_t x, int32_t y, size_t channel);
 image_file png_spec_make(const png_spec *spec);
 
@@ -50,20 +50,22 @@ typedef struct jpeg_spec {
   jpeg_coding coding;
   int quality;
   int luma_sampling; /* 1: full chroma; 2: 4:2:0 */
-  int restart_rows;  /* a restart marker every so many MCU rows; 0: none */
+  int restart_rows;  /* MCU rows between restart markers; 0: no markers */
   int32_t width, height;
   const uint8_t *app1; /* null, or the payload of an APP1 segment */
   size_t app1_size;
 } jpeg_spec;
 
-/* Channels of the input samples. */
+/* Returns the number of channels of the input samples. */
 size_t jpeg_spec_channels(const jpeg_spec *spec);
-/* samples: width x height x channels. Null bytes if the library cannot (arithmetic coding). */
+/* Makes a file. samples: width x height x channels. Bytes are null if the library cannot encode it (arithmetic
+ * coding). */
 image_file jpeg_spec_make(const jpeg_spec *spec, const uint8_t *samples);
-/* libjpeg's own decoding at 1/scale of the size, gray (stored luma) or RGB, without row padding; *width and *height
- * receive its size. The file is gray or YCbCr, or colour is requested. From malloc. */
+/* Decodes by libjpeg at 1/scale of the size to gray (stored luma) or RGB, without row padding. *width and *height
+ * receive the size of the result. The file must be gray or YCbCr unless colour is requested. The result comes from
+ * malloc. */
 uint8_t *jpeg_scaled_by_library(const image_file *file, int scale, bool colour, int32_t *width, int32_t *height);
-/* The luma plane from libjpeg itself; gray for JPEG_GRAY. From malloc. */
+/* Returns the luma plane from libjpeg; gray for JPEG_GRAY. The result comes from malloc. */
 uint8_t *jpeg_luma_by_library(const image_file *file);
 
 #endif

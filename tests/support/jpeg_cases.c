@@ -1,4 +1,4 @@
-/* JPEGs for tests of decoders; see jpeg_cases.h. */
+/* Makes JPEGs for tests of decoders; see jpeg_cases.h. */
 #include "tests/support/jpeg_cases.h"
 
 #include <stdlib.h>

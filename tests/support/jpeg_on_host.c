@@ -1,4 +1,4 @@
-/* The GPU's JPEG decoder on the host; see jpeg_on_host.h. */
+/* Runs the GPU's JPEG decoder on the host; see jpeg_on_host.h. */
 #include "tests/support/jpeg_on_host.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { GROUP = 4, TILE = 64 * GROUP, ROUNDS = 3, NOT_FOUND = 1, DAMAGED = 2, TOO_LARGE = 4 };
 
-/* A subsequence: its bits, its position, and the decoder state at its end. */
+/* A subsequence: its bits, its position, and the state of the decoder at its end. */
 typedef struct subsequence {
   uint32_t first, end, interval;
   bool starts, ends, changed;
@@ -60,7 +60,7 @@ static void decode(const picture *p, subsequence *s) {
   s->exit = jpeg_state_pack(state, s->end);
 }
 
-/* Decodes a group from its first subsequence on; again: stops at one whose end state is unchanged. */
+/* Decodes a group from its first subsequence on. again: stops at a subsequence whose end state is unchanged. */
 static void decode_group(const picture *p, uint32_t first, uint32_t beyond, bool again, jpeg_host_effort *effort) {
   for (uint32_t i = first; i < beyond && i < first + GROUP; i++) {
     subsequence *s = &p->list[i];
@@ -72,7 +72,7 @@ static void decode_group(const picture *p, uint32_t first, uint32_t beyond, bool
   }
 }
 
-/* Repeats the groups of a tile until no state changes, beginning with groups whose first subsequence is marked. */
+/* Repeats the groups of a tile until no state changes. Begins with the groups whose first subsequence is marked. */
 static uint32_t settle(const picture *p, uint32_t first, uint32_t beyond, bool all, jpeg_host_effort *effort) {
   uint32_t repetitions = 0, changed = 0;
   do {
@@ -107,7 +107,7 @@ static void find_states(const picture *p, jpeg_host_effort *effort) {
   }
 }
 
-/* Decodes a subsequence that begins after this number of blocks of its interval, with that DC value. */
+/* Decodes a subsequence that begins after `blocks` blocks of its restart interval, with the DC value `luma`. */
 static uint32_t write(const picture *p, const subsequence *s, uint32_t blocks, uint32_t luma) {
   const jpeg_shape *shape = p->shape;
   const uint32_t mcu_blocks = (uint32_t)shape->mcu_blocks, first = s->interval * shape->interval_mcus;

@@ -7,14 +7,14 @@
 
 #include "cuda/jpeg/jpeg_cuda.h"
 
-/* Number of decoded subsequences until their states agreed. */
+/* How many subsequences were decoded until their states agreed. */
 typedef struct jpeg_host_effort {
-  uint64_t decoded;     /* subsequences, all rounds together */
-  uint32_t repetitions; /* maximum of a tile in the first round */
+  uint64_t decoded;     /* number of subsequences, all rounds together */
+  uint32_t repetitions; /* largest number of repetitions of a tile in the first round */
 } jpeg_host_effort;
 
-/* Decodes args->packed into args->gray, all in host memory; scratch and refused are unused. Returns the kernels' value
- * of `refused`: 0, or the pixels must not be used. */
+/* Decodes args->packed into args->gray, all in host memory; scratch and refused are unused. Returns what the kernels
+ * write to `refused`: 0, or a reason for which the pixels must not be used. */
 uint32_t jpeg_on_host(const jpeg_decode_args *args, jpeg_host_effort *effort);
 
 #endif

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-# By the value of hs_format; 10 is a database, which the target excludes.
+# File names by the value of hs_format; 10 is a database, which the target excludes.
 FORMATS = {1: "colmap.txt", 2: "npz.npz", 3: "csv.csv", 4: "json.json", 5: "lowe.key", 6: "vlfeat.sift",
            7: "opencv.yml", 8: "openmvg.feat", 9: "bin.hsf", 11: "visualsfm.sift", 12: "oxford.hesaff"}
 

@@ -23,7 +23,7 @@ SHORTHANDS = {
     "region_x": ("region", "Tuple[int, int, int, int]", "x, y, width, height of the region that keypoints are kept in"),
     "grid_columns": ("grid", "Tuple[int, int]", "columns, rows of the grid that max_features is spread over"),
 }
-#: Differences between the library's value and the command's.
+#: Differences between the library's value of an option and the command's.
 COMMENTS = {
     "split": "octaves on the GPU with device hybrid, the smaller ones go to the CPU; 0 measures [0]",
     "max_pixels": "refuse larger images, 0: the default [2147483648]",
@@ -38,7 +38,7 @@ def literal(names):
 
 
 def field(name, kind, comment):
-    """On one line, or below a comment."""
+    """Returns a field on one line, or below its comment."""
     line = f"    {name}: {kind}  #: {comment}"
     if len(line) <= WIDTH:
         return line
@@ -49,7 +49,7 @@ def field(name, kind, comment):
 def option(info):
     name = info.name.decode()
     names = _options.ENUMERATIONS.get(name)
-    # As keywords; each option of the command is one of these.
+    # Names options as keywords. Each is also an option of the command.
     comment = re.sub(r"--([a-z-]+)", lambda found: found.group(1).replace("-", "_"), info.help.decode())
     comment = COMMENTS.get(name, comment)
     if name == "device":

@@ -21,7 +21,7 @@ COLOUR_TYPES = {0: ("gray", 1, (1, 2, 4, 8, 16)), 2: ("rgb", 3, (8, 16)), 3: ("p
 
 
 class Collection:
-    """Files written so far and their manifest lines."""
+    """The files written so far, and their lines in the manifest."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -41,7 +41,7 @@ class Collection:
 
 
 def samples(channels, depth, width=WIDTH, height=HEIGHT):
-    """Samples of any size that differ in all directions and channels."""
+    """Returns samples of any size that differ in all directions and channels."""
     y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(channels), indexing="ij")
     return ((x * 2521 + y * 9677 + c * 21013 + x * y * 61) % (1 << depth)).astype(np.uint32)
 
@@ -55,7 +55,7 @@ def chunk(name, data, crc_error=0):
 
 
 def packed_rows(pixels, depth):
-    """Rows with filter byte 0, samples packed as PNG packs them."""
+    """Returns rows with filter byte 0 and samples packed as PNG packs them."""
     out = b""
     for row in pixels.reshape(pixels.shape[0], -1):
         if depth == 16:
@@ -164,7 +164,7 @@ def with_exif(data, tiff):
 
 
 def exif_tiff(orientation, order=">", kind=3, count=1, directory=8):
-    """A TIFF structure with two entries, the second one the orientation."""
+    """Returns a TIFF structure with two entries, the second of which is the orientation."""
     mark = b"MM\0*" if order == ">" else b"II*\0"
     value = struct.pack(order + ("HH" if kind == 3 else "I"), *((orientation, 0) if kind == 3 else (orientation,)))
     entries = struct.pack(order + "HHII", 0x0100, 4, 1, 77) + struct.pack(order + "HHI", 0x0112, kind, count) + value
@@ -178,13 +178,13 @@ def smooth_picture(width, height, channels):
 
 
 def corner_picture():
-    """Distinct gray in each 8 x 8 block, so that every orientation gives a different picture."""
+    """Returns a distinct gray in each 8 x 8 block, so that every orientation gives a different picture."""
     blocks = (np.arange(6).reshape(2, 3) * 40 + 20).astype(np.uint8)
     return np.kron(blocks, np.ones((8, 8), np.uint8))
 
 
 def scans(data):
-    """Offsets of all SOS markers and of the end marker. Entropy-coded data cannot contain them."""
+    """Returns the offsets of all SOS markers and of the end marker. Entropy-coded data cannot contain them."""
     places = []
     at = 2
     while data[at + 1] != 0xD9:

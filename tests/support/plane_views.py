@@ -2,13 +2,13 @@
 import numpy
 
 WIDTH, HEIGHT, VIEWS = 400, 300, 5
-FOCAL = 1.2 * WIDTH  # COLMAP's assumption: few views of a small scene do not determine it
+FOCAL = 1.2 * WIDTH  # the focal length that COLMAP assumes, because few views of a small scene do not determine it
 CENTRES = [(-0.6 + 0.3 * i, 0.1 * (i % 2), 0.05 * i) for i in range(VIEWS)]
-TEXTURE_SIDE = 900  # larger than a view
+TEXTURE_SIDE = 900  # textures are larger than a view
 
 
 def texture(run, seed):
-    """Gray values of a generated picture; run(*arguments) runs the command hartsift and returns its folder."""
+    """Returns gray values of a generated picture. run(*arguments) runs the command hartsift and returns its folder."""
     side = TEXTURE_SIDE
     folder = run("draw", f"@scene:{side}x{side}:{seed}", "-o", "scene.ppm", "--max-features", 1, "--circle-scale", 0.1, "-q")
     data = (folder / "scene.ppm").read_bytes()
@@ -16,11 +16,11 @@ def texture(run, seed):
 
 
 def render_view(planes, centre):
-    """Upright planes seen by a camera that looks along z: (texture, depth, left end, width)."""
+    """Renders upright planes seen by a camera that looks along z. planes: (texture, depth, left end, width)."""
     x, y = numpy.meshgrid(numpy.arange(WIDTH), numpy.arange(HEIGHT))
     rays = (x + 0.5 - WIDTH / 2) / FOCAL, (y + 0.5 - HEIGHT / 2) / FOCAL
     picture = numpy.zeros((HEIGHT, WIDTH))
-    for pattern, depth, left, width in planes:  # the farthest first
+    for pattern, depth, left, width in planes:  # the farthest plane comes first
         distance = depth - centre[2]
         side = pattern.shape[0] - 1
         u = (centre[0] + rays[0] * distance - left) / width * side
@@ -34,7 +34,7 @@ def render_view(planes, centre):
 
 
 def make_views(run, folder):
-    """The views 0.pgm, 1.pgm, ... in an empty folder."""
+    """Writes the views 0.pgm, 1.pgm, ... into an empty folder."""
     planes = [(texture(run, 1), 6.0, -3.6, 7.2), (texture(run, 2), 4.2, -2.4, 2.6), (texture(run, 3), 3.6, 0.3, 2.2)]
     folder.mkdir()
     for i, centre in enumerate(CENTRES):
@@ -43,7 +43,7 @@ def make_views(run, folder):
 
 
 def write_truth(folder):
-    """poses.txt and intrinsics.txt of the views, as bench/pipelines reads them."""
+    """Writes poses.txt and intrinsics.txt of the views, as bench/pipelines reads them."""
     rows = [f"{i}.pgm 1 0 0 {-x} 0 1 0 {-y} 0 0 1 {-z}" for i, (x, y, z) in enumerate(CENTRES)]
     (folder / "poses.txt").write_text("# image, then cam_from_world [R|t] row by row\n" + "\n".join(rows) + "\n")
     (folder / "intrinsics.txt").write_text("# width height fx fy cx cy\n"

@@ -1,4 +1,4 @@
-/* Plain loops; see primitive_oracle.h. */
+/* Computes the primitives by plain loops; see primitive_oracle.h. */
 #include "tests/support/primitive_oracle.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ hs_array oracle_part(const hs_array *a, size_t x, size_t y, size_t width, size_t
   return part;
 }
 
-/* The promised tree: 32 lanes for up to 1024 numbers, then the same over the sums. */
+/* Sums in the documented tree: 32 lanes for up to 1024 numbers, then the same for the sums. */
 static double tree_sum(const double *x, size_t n) {
   if (n > 1024) {
     const size_t chunks = (n + 1023) / 1024;
@@ -75,7 +75,7 @@ double oracle_sample(const hs_array *signal, size_t row, long long i, hs_ends en
   const long long last = (long long)signal->width - 1;
   if (ends == HS_ENDS_ZERO && (i < 0 || i > last)) return 0.0;
   if (ends == HS_ENDS_REPLICATE) i = i < 0 ? 0 : (i > last ? last : i);
-  while (i < 0 || i > last) { /* bounces from end to end */
+  while (i < 0 || i > last) { /* reflects at both ends until the index is inside */
     if (last == 0) i = 0;
     if (i < 0) i = -i;
     if (i > last) i = 2 * last - i;

@@ -1,4 +1,4 @@
-/* One frame by the reference: stage after stage over whole lists. */
+/* Runs the reference's stages one after another over whole lists. */
 #include "tests/support/reference_frame.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { KEYPOINT_ROOM = 1 << 17, FEATURE_ROOM = 1 << 18 };
 
 static void *room(size_t count, size_t size) { return calloc(count ? count : 1, size); }
 
-/* Sizes and offsets of levels and masks. */
+/* Computes sizes and offsets of levels and masks. */
 static bool lay_out(reference_frame *f, int32_t stride_padding) {
   const int32_t levels = f->options.scales + 3;
   size_t words = 0, floats = 0;

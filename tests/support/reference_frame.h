@@ -14,7 +14,7 @@ typedef struct reference_frame {
   sift_params params;
   pyramid_geometry geometry;
   place_filter filter;
-  float *levels;      /* of all octaves */
+  float *levels;      /* levels of all octaves */
   size_t level_count; /* floats */
   octave_view octaves[OCTAVES_MAX];
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
@@ -23,19 +23,19 @@ typedef struct reference_frame {
   vote_scales *scales;
   uint32_t counts[3];
   keypoint_list keypoints;
-  feature_list oriented; /* before selection */
-  feature_list features; /* what is described */
+  feature_list oriented; /* features before selection */
+  feature_list features; /* features after selection, which are described */
   void *descriptors;
-  size_t descriptor_bytes; /* of one */
+  size_t descriptor_bytes; /* bytes of one descriptor */
 } reference_frame;
 
-/* Runs all stages. filter null: keeps everything. stride_padding: floats between rows. The geometry may have no octave;
- * the lists are then empty. False: out of memory. */
+/* Runs all stages. filter null: keeps everything. stride_padding: floats between rows. The lists are empty if the
+ * geometry has no octave. Returns false when out of memory. */
 bool reference_frame_make(reference_frame *frame, const hs_image *image, const hs_options *options,
                           const place_filter *filter, int32_t stride_padding);
 void reference_frame_free(reference_frame *frame);
 
-/* An 8-bit picture of reproducible noise, slightly blurred; from malloc. smooth 0: the noise itself. */
+/* Returns an 8-bit picture of reproducible noise, slightly blurred, from malloc. smooth 0: not blurred. */
 uint8_t *reference_noise(int32_t width, int32_t height, uint32_t seed, int32_t smooth);
 
 #endif

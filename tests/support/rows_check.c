@@ -1,4 +1,4 @@
-/* See rows_check.h. */
+/* Compares features of files read by rows; see rows_check.h. */
 #include "tests/support/rows_check.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tests/support/extraction.h"
 #include "tests/support/scratch_folder.h"
 
-/* The larger of device bytes and host bytes, because the limit applies to each. */
+/* Returns the device bytes or host bytes, whichever are larger, because the limit applies to each. */
 static uint64_t bytes_within(hs_options o, int32_t width, int32_t height, uint64_t limit) {
   uint64_t host, device;
   o.max_memory_bytes = limit;
@@ -20,7 +20,7 @@ static uint64_t bytes_within(hs_options o, int32_t width, int32_t height, uint64
 uint64_t rows_cap(hs_options o, int32_t width, int32_t height) {
   const uint64_t whole = bytes_within(o, width, height, 0), least = bytes_within(o, width, height, 1);
   assert_true(least < whole);
-  /* Small tiles are slow on a fake GPU. */
+  /* Small tiles would be slow on a fake GPU, so the limit is larger there. */
   return least + (whole - least) / (o.device == HS_DEVICE_CPU ? 10 : 3);
 }
 
@@ -31,7 +31,7 @@ image_file rows_jpeg_of_scene(const jpeg_spec *spec) {
   return file;
 }
 
-/* The features of a file's bytes, decoded first, without a limit. */
+/* Returns the features of a file's bytes that is decoded first, without a limit. */
 static hs_features expected_of(hs_options options, const image_file *file, const hs_load_options *load) {
   hs_features f = {0};
   options.device = HS_DEVICE_CPU;

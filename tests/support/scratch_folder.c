@@ -1,5 +1,5 @@
 /*
- * A folder for a test's files; see scratch_folder.h.
+ * Makes and removes a folder for a test's files; see scratch_folder.h.
  */
 #define _XOPEN_SOURCE 700 /* P_tmpdir */
 

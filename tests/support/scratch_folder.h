@@ -12,7 +12,7 @@ typedef struct scratch_folder {
   char path[SCRATCH_PATH_BYTES];
 } scratch_folder;
 
-/* Makes an empty folder. Fails the running cmocka test when it cannot. */
+/* Makes an empty folder. Fails the running cmocka test if this is not possible. */
 void scratch_folder_make(scratch_folder *folder);
 scratch_folder scratch_folder_new(void);
 #define scoped_folder SCOPED_BY(scratch_folder_remove) const scratch_folder
@@ -25,13 +25,14 @@ void scratch_folder_remove(const scratch_folder *folder);
 int scratch_folder_set_up(void **state);
 int scratch_folder_tear_down(void **state);
 
-/* path[SCRATCH_PATH_BYTES] = FOLDER/name; returns path. */
+/* Writes FOLDER/name to path[SCRATCH_PATH_BYTES] and returns path. */
 char *scratch_folder_path(const scratch_folder *folder, const char *name, char *path);
 
-/* Number of entries, hidden ones included. */
+/* Returns the number of entries, including hidden ones. */
 size_t scratch_folder_count(const scratch_folder *folder);
 
-/* Writes a whole file; reads a whole file into memory from malloc, with a zero after its last byte. */
+/* Writes a whole file. The next function reads a whole file into memory from malloc, with a zero after its last
+ * byte. */
 void scratch_write_file(const char *path, const void *bytes, size_t size);
 unsigned char *scratch_read_file(const char *path, size_t *size);
 

@@ -40,7 +40,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 
 
 def missing_program():
-    """The first missing program of Slurm, or None."""
+    """Returns the first missing program of Slurm, or None."""
     path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"
     programs = ("slurmctld", "slurmd", "sbatch", "scontrol", "sinfo")
     return next((name for name in programs if not shutil.which(name, path=path)), None)
@@ -96,7 +96,7 @@ class SlurmCluster:
                                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def run(self, *arguments, **environment):
-        """Output of a command of Slurm; "" if it fails, for example before the controller is up."""
+        """Returns the output of a command of Slurm; "" if it fails, for example before the controller is up."""
         run = subprocess.run(arguments, env={**self.environment, **environment}, cwd=self.folder, check=False,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
         return run.stdout.decode().strip() if run.returncode == 0 else ""

@@ -1,4 +1,4 @@
-/* Guarded planes, patterns and pools for tests of stages. */
+/* Makes guarded planes, patterns and pools for tests of stages. */
 #include "tests/support/stage_planes.h"
 
 #include <stdlib.h>

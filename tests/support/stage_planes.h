@@ -21,28 +21,29 @@ typedef enum plane_pattern {
   PATTERN_COUNT
 } plane_pattern;
 
-/* Fails the test without memory. Samples start as guard values. */
+/* Makes a plane whose samples are guard values. Fails the test when out of memory. */
 guarded_plane plane_make(int32_t width, int32_t height, size_t stride);
 void plane_free(guarded_plane *plane);
-/* Samples in [0, 1]. */
+/* Fills the plane with samples in [0, 1]. */
 void plane_fill(guarded_plane *plane, plane_pattern pattern, uint32_t seed);
-/* Fails the test when a guard value has changed. */
+/* Fails the test if a guard value has changed. */
 void plane_check_guards(const guarded_plane *plane, const char *what);
-/* Fails the test when samples differ in any bit. */
+/* Fails the test if samples differ in any bit. */
 void plane_check_equal(const guarded_plane *expected, const guarded_plane *got, const char *what);
 
-/* A repeatable sequence. */
+/* Returns the next number of a repeatable sequence. */
 uint32_t stage_random(uint32_t *state);
 
-/* The variants to compare with the reference; null after the last. */
+/* Names of the variants to compare with the reference; null after the last. */
 extern const char *const stage_variant_names[];
-/* Number of variants that this machine can run. */
+/* Returns the number of variants that this machine can run. */
 int stage_variants_usable(void);
 
 enum { STAGE_THREAD_COUNTS = 4 };
 /* Numbers of threads: 1, 3, 2, 7. */
 extern const int32_t stage_thread_counts[STAGE_THREAD_COUNTS];
-/* Number of thread counts for each variant: all; in the short form (extent.h) the first two. */
+/* Returns how many entries of stage_thread_counts each variant is run with: all, or the first two in the short form
+ * (extent.h). */
 int stage_threads(void);
 /* Set-up and tear-down of a group of tests: *state is an array of pools, one for each of stage_thread_counts, null for
  * 1 thread. Fails if this machine can run no variant, because nothing would be compared. */

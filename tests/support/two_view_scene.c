@@ -1,5 +1,5 @@
 /*
- * Matches of two views of a synthetic scene; see two_view_scene.h.
+ * Makes matches of two views of a synthetic scene; see two_view_scene.h.
  */
 #include "tests/support/two_view_scene.h"
 
@@ -29,7 +29,7 @@ static void apply(const double m[9], const double v[3], double out[3]) {
   for (int i = 0; i < 3; i++) out[i] = m[3 * i] * v[0] + m[3 * i + 1] * v[1] + m[3 * i + 2] * v[2];
 }
 
-/* The rotation with Cayley parameters (x, y, z): by an angle of 2 atan of their length. */
+/* Computes the rotation with Cayley parameters (x, y, z). Its angle is twice the arctangent of their length. */
 static void cayley(double x, double y, double z, double out[9]) {
   const double s = x * x + y * y + z * z, d = 1.0 + s;
   const double m[9] = {1.0 - s + 2.0 * x * x, 2.0 * (x * y - z),     2.0 * (x * z + y),
@@ -47,7 +47,7 @@ void two_view_fundamental(const double e[9], const hs_camera *a, const hs_camera
   multiply(inverse_b_transposed, half, f);
 }
 
-/* H = Kb (R + t n^T) Ka^-1 for the plane n . X = 1 in camera a's frame. */
+/* Computes H = Kb (R + t n^T) Ka^-1 for the plane n . X = 1 in camera a's frame. */
 static void plane_homography(const two_view_scene *s, const double normal[3], double out[9]) {
   const hs_camera *const a = &s->camera_a, *const b = &s->camera_b;
   const double inverse_a[9] = {1.0 / a->fx, 0.0, -a->cx / a->fx, 0.0, 1.0 / a->fy, -a->cy / a->fy, 0.0, 0.0, 1.0};
@@ -58,7 +58,7 @@ static void plane_homography(const two_view_scene *s, const double normal[3], do
   multiply(forward_b, half, out);
 }
 
-/* Depth of the scene along the ray (x, y, 1) of camera a. */
+/* Returns the depth of the scene along the ray (x, y, 1) of camera a. */
 static double depth_of(two_view_kind kind, size_t i, const double normal[3], double x, double y, uint64_t *random) {
   const double free_depth = uniform(random, 3.0, 9.0);
   const bool planar = kind == TWO_VIEW_PLANE || (kind == TWO_VIEW_MIXED && i % 4 != 0);

@@ -11,10 +11,10 @@ typedef struct verified {
   hs_geometry geometry;
 } verified;
 
-/* Initialised with zeros; the caller frees it. */
+/* Returns a result initialised with zeros, which the caller frees. */
 verified *verified_new(void);
 
-/* The model's defaults with the scene's cameras. */
+/* Returns the model's default options with the scene's cameras. */
 hs_verify_options verified_options(hs_geometry_model model, const two_view_scene *scene);
 
 #endif

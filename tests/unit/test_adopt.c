@@ -7,7 +7,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/include/hartsift_expert.h"
 
-/* One struct in two versions. */
+/* A struct in two versions. */
 typedef struct early_options {
   size_t struct_size;
   int32_t first, second;
@@ -62,7 +62,7 @@ TEST(test_late_program_on_early_library) {
   program.third = 4.0;
   program.second = 5;
   assert_int_equal(options_adopt(&mine, &program, early_kind, reason), HS_ERR_OPTION);
-  assert_non_null(strstr(reason, "early_options sets a field at offset 2")); /* a non-zero byte of the double */
+  assert_non_null(strstr(reason, "early_options sets a field at offset 2")); /* this is a non-zero byte of the double */
   assert_int_equal(mine.second, 5); /* the common fields are filled, for example the pointer for a message */
 }
 
@@ -75,7 +75,7 @@ TEST(test_wrong_sizes) {
     program.first = 77;
     assert_int_equal(options_adopt(&mine, &program, early_kind, reason), HS_ERR_OPTION);
     assert_non_null(strstr(reason, "call early_options_init first"));
-    assert_int_equal(mine.first, 1); /* nothing is copied */
+    assert_int_equal(mine.first, 1); /* nothing was copied */
     assert_int_equal(options_give(&program, wrong[i], &early_defaults, early_kind), HS_ERR_ARGUMENT);
     assert_int_equal(program.first, 77);
   }

@@ -1,8 +1,8 @@
 /*
  * System calls of atomic file writing: no file of another user is opened, and failing calls are handled.
  *
- * Nothing on disk shows these as long as the machine runs, so this file defines the calls, which take precedence over
- * the C library's.
+ * As long as the machine runs, files do not show which calls were made. This file therefore defines the calls, which
+ * take precedence over the C library's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include "pipeline/base/atomic_file.h"
 
 typedef struct seen_calls {
-  int sync_error; /* error of fsync of a file; 0: it succeeds */
-  bool is_fixed;  /* random numbers are all equal */
+  int sync_error; /* error that fsync of a file reports; 0: it succeeds */
+  bool is_fixed;  /* whether all random numbers are equal */
   int owner_calls, owner_error;
   uid_t owner;
 } seen_calls;
@@ -51,7 +51,7 @@ int fchown(int descriptor, uid_t owner, gid_t group) {
   return calls.owner_error != 0 ? -1 : 0;
 }
 
-/* The inspected file belongs to another user. */
+/* Another user, who owns the file that is inspected. */
 static uid_t other_owner;
 
 static int set_up(void **state) {
@@ -86,7 +86,7 @@ TEST_BETWEEN(test_failing_sync, set_up, scratch_folder_tear_down) {
     assert_content("before");
     assert_int_equal(scratch_folder_count(*state), 1);
   }
-  calls.sync_error = EINVAL; /* a file system without this feature */
+  calls.sync_error = EINVAL; /* the file system does not support this call */
   assert_int_equal(write_text("after"), HS_OK);
   assert_content("after");
 }

@@ -1,5 +1,5 @@
 /*
- * Files that appear complete or not at all: what remains after success, failure and abandoned writes.
+ * Files appear complete or not at all: tests what remains after success, failure and abandoned writes.
  */
 #define _DEFAULT_SOURCE /* setgroups */
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_output.h"
 
-/* Defined here instead of the C library's call, because the file's state up to the rename is only visible at this
+/* fchmod is defined here instead of the C library's, because the file's state before the rename is only visible at this
  * point. */
 static mode_t mode_before_fchmod;
 
@@ -29,11 +29,12 @@ int fchmod(int descriptor, mode_t mode) {
   return chmod(path, mode);
 }
 
-/* Sequence of durable operations: 'f' a file, 'd' a folder, 'r' a rename. fails: the call that fails, 0 none. */
+/* Sequence of durable operations: 'f' a file, 'd' a folder, 'r' a rename. sync_fails: the operation that fails; 0:
+ * none. */
 static char synced[8];
 static char sync_fails;
 static int rename_fails_at; /* counted down; the call that reaches 0 fails */
-static bool another_cleans; /* called just before a file gets its name, as another process might act */
+static bool another_cleans; /* whether another process cleans the folder just before a file gets its name */
 
 static void note_sync(char what) {
   const size_t length = strlen(synced);
@@ -175,7 +176,7 @@ TEST(test_full_device_fails) {
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   assert_non_null(strstr(file.message, "/dev/full"));
   assert_non_null(strstr(file.message, strerror(ENOSPC)));
-  /* More than the stream buffers: the write itself fails, and the flush has nothing left to fail on. */
+  /* The text exceeds the stream's buffer: the write itself fails, and the final flush has nothing left to write. */
   stream = atomic_file_open(&file, "/dev/full");
   assert_non_null(stream);
   for (int i = 0; i < 4096; i++) fputs("no room for all of these lines\n", stream);
@@ -301,7 +302,7 @@ TEST_IN_FOLDER(test_failing_rename_cleans_up) {
   FILE *stream = atomic_file_open(&file, scratch_folder_path(folder, "name", path));
   assert_non_null(stream);
   fputs("x", stream);
-  assert_int_equal(mkdir(path, 0700), 0); /* meanwhile a folder takes the name */
+  assert_int_equal(mkdir(path, 0700), 0); /* meanwhile a folder takes the file's name */
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   assert_non_null(strstr(file.message, path));
   assert_int_equal(scratch_folder_count(folder), 1);
@@ -319,8 +320,8 @@ TEST_IN_FOLDER(test_replacement_is_private_at_first) {
 
 enum { ALICE = 65501, BOB = 65502, TEAM = 65511, USERS = 65512 };
 
-/* Owner and permissions after BOB, whose group is USERS, rewrites a file of ALICE and group TEAM; in_team: BOB is a
- * member of TEAM too. */
+/* Returns owner and permissions after BOB, whose group is USERS, rewrites a file of ALICE and group TEAM. in_team:
+ * whether BOB is a member of TEAM too. */
 static struct stat replaced_by_another(const scratch_folder *folder, mode_t mode, bool in_team) {
   char path[SCRATCH_PATH_BYTES];
   const gid_t groups[] = {TEAM};
@@ -479,7 +480,7 @@ TEST_IN_FOLDER(test_database_is_not_replaced) {
   assert_int_equal(scratch_folder_count(folder), 1);
 }
 
-/* The name of the temporary file in the folder; "" if there is none. */
+/* Finds the name of the temporary file in the folder; "" if there is none. */
 static void find_temporary(const scratch_folder *folder, char name[256]) {
   DIR *entries = opendir(folder->path);
   assert_non_null(entries);
@@ -493,7 +494,7 @@ TEST_IN_FOLDER(test_all_temporaries_can_be_removed) {
   enum { FILES = 20 };
   atomic_file files[FILES];
   char name[256], path[SCRATCH_PATH_BYTES];
-  for (int round = 0; round < 3; round++) { /* slots of the list are released */
+  for (int round = 0; round < 3; round++) { /* slots of the list are released and used again */
     for (int i = 0; i < 3; i++) {
       snprintf(name, sizeof name, "%d", i);
       assert_non_null(atomic_file_open(&files[i], scratch_folder_path(folder, name, path)));
@@ -505,7 +506,7 @@ TEST_IN_FOLDER(test_all_temporaries_can_be_removed) {
     assert_int_equal(scratch_folder_count(folder), 0);
     for (int i = 0; i < 3; i++) atomic_file_abandon(&files[i]);
   }
-  for (int i = 0; i < FILES; i++) { /* more than the list holds; written nevertheless */
+  for (int i = 0; i < FILES; i++) { /* more files than the list holds; all are written */
     snprintf(name, sizeof name, "%d", i);
     assert_non_null(atomic_file_open(&files[i], scratch_folder_path(folder, name, path)));
   }

@@ -19,7 +19,7 @@ TEST(test_queue_keeps_the_order) {
   bounded_queue queue;
   assert_true(bounded_queue_make(&queue, 3));
   assert_null(bounded_queue_try_pop(&queue));
-  for (int round = 0; round < 4; round++) { /* wraps around its ring */
+  for (int round = 0; round < 4; round++) { /* the queue wraps around its ring */
     bounded_queue_push(&queue, &items[0]);
     bounded_queue_push(&queue, &items[1]);
     assert_ptr_equal(bounded_queue_pop(&queue), &items[0]);
@@ -43,10 +43,10 @@ TEST(test_queue_keeps_the_order) {
 TEST(test_slow_device_leaves_images) {
   device_share share = {.own = 10, .others = 1000, .taken = 1, .waiting = 5};
   assert_true(device_share_is_slow(&share));
-  assert_true(device_share_leaves(&share)); /* 0.1 s compared with 5 ms */
+  assert_true(device_share_leaves(&share)); /* the CPU needs 0.1 s, the GPU 5 ms for all images */
   share.waiting = 200;
-  assert_false(device_share_leaves(&share)); /* 0.1 s compared with 0.2 s */
-  share.taken = 3;                           /* with two in flight */
+  assert_false(device_share_leaves(&share)); /* the CPU needs 0.1 s, the GPU 0.2 s */
+  share.taken = 3;                           /* with two more images the CPU needs 0.3 s */
   assert_true(device_share_leaves(&share));
   const device_share fast = {.own = 1000, .others = 10, .taken = 100, .waiting = 1};
   assert_false(device_share_is_slow(&fast));
@@ -59,7 +59,7 @@ TEST(test_speed_counts_the_time_at_work) {
   device_speed speed = {.guess = 7};
   assert_true(device_speed_now(&speed, 1) == 7);
   device_speed_begin(&speed, 1);
-  assert_true(device_speed_now(&speed, 2) == 7); /* nothing is finished */
+  assert_true(device_speed_now(&speed, 2) == 7); /* no image is finished yet */
   speed.pixels = 100;
   assert_true(device_speed_now(&speed, 3) == 50);
   device_speed_end(&speed, 3);
@@ -83,7 +83,7 @@ TEST(test_pool_uses_buffers_again) {
   allocator.release(first, allocator.user);
   assert_ptr_equal(allocator.alloc(90000, allocator.user), first);
   allocator.release(first, allocator.user);
-  /* Much smaller: the buffer would be wasted on it, and memory does not suffice for both. */
+  /* The size is much smaller: the buffer would be wasted on it, and memory does not suffice for both. */
   void *small = allocator.alloc(100, allocator.user);
   assert_non_null(small);
   assert_true(buffer_pool_counts(&pool).used_bytes < 10000);
@@ -144,13 +144,13 @@ typedef struct tally {
   uint64_t digest[IMAGES];
   size_t count;    /* number of images added */
   size_t unwanted; /* index of an excluded image; IMAGES: none is excluded */
-  size_t stop_at;  /* index whose result cancels the batch; IMAGES: none */
-  int takers;      /* threads that take results */
+  size_t stop_at;  /* index of the image whose result cancels the batch; IMAGES: none */
+  int takers;      /* number of threads that take results */
   hs_batch *batch;
   hs_batch_options options;
   const hs_options *devices[3];
   atomic_int wrong, ended, held;
-  int order[IMAGES]; /* order of delivery: 1, 2, ... */
+  int order[IMAGES]; /* position of each image in the order of delivery: 1, 2, ... */
 } tally;
 
 static int32_t tally_wanted(void *user, size_t index, void *image_user) {
@@ -207,7 +207,7 @@ static void tally_add(tally *t) {
   assert_int_equal(hs_batch_end(t->batch), HS_OK);
 }
 
-/* Runs to the end. */
+/* Runs the batch to its end. */
 static void tally_run(tally *t) {
   char message[256];
   pthread_t takers[4];
@@ -237,7 +237,7 @@ static void cpu_options(hs_options *options, int32_t threads) {
   options->threads = threads;
 }
 
-/* Digests from plain calls, one image after another. */
+/* Computes digests by plain calls, one image after another. */
 static void expected_digests(uint64_t digests[IMAGES]) {
   tally t;
   hs_options options;
@@ -276,7 +276,7 @@ TEST(test_results_are_those_of_single_calls) {
   }
 }
 
-/* A mask of two by two pixels for every image. */
+/* Gives a mask of two by two pixels for every image. */
 static hs_status small_mask(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask,
                             char *message, size_t message_bytes) {
   static const uint8_t black[4];
@@ -317,7 +317,7 @@ TEST(test_failed_and_unwanted_images) {
     assert_int_equal(t.status[i], wanted);
     assert_true(wanted != HS_OK || i == 5 || t.digest[i] == expected[i]);
   }
-  /* Each submission refuses a mask of another size. */
+  /* Each image has a mask of another size, which is refused. */
   tally_init(&t, &device, 1);
   t.options.mask = small_mask;
   tally_run(&t);
@@ -342,7 +342,7 @@ TEST(test_results_in_order) {
   tally_init(&t, devices, 2);
   t.takers = 4;
   t.options.in_order = 1;
-  tally_run(&t); /* the order of counting depends on the threads; all must be counted */
+  tally_run(&t); /* the order of the calls depends on the threads, but all must be counted */
   for (size_t stop_at = 0; stop_at < IMAGES; stop_at += 5) {
     tally_init(&t, devices, 2);
     t.stop_at = stop_at;
@@ -367,7 +367,7 @@ TEST(test_no_images) {
   assert_int_equal(hs_batch_open(&t.batch, &t.options, message, sizeof message), HS_OK);
   assert_string_not_equal(hs_batch_backend_report(t.batch, 0), "");
   assert_string_equal(hs_batch_backend_report(t.batch, 1), "");
-  assert_int_equal(hs_batch_next(t.batch, 0, &result), HS_OK); /* none arrives in time */
+  assert_int_equal(hs_batch_next(t.batch, 0, &result), HS_OK); /* no result arrives in time */
   assert_null(result);
   assert_int_equal(hs_batch_end(t.batch), HS_OK);
   assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
@@ -377,7 +377,7 @@ TEST(test_no_images) {
   assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.source = hs_source_file(t.names[0])}), HS_ERR_CANCELLED);
   hs_batch_destroy(t.batch);
   hs_batch_destroy(NULL);
-  /* A batch that is created and destroyed without images. */
+  /* A batch is created and destroyed without images. */
   assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
   hs_batch_destroy(t.batch);
 }
@@ -393,7 +393,7 @@ TEST(test_stopping) {
     tally_run(&t);
     assert_int_equal(atomic_load(&t.calls[stop_at]), 1);
   }
-  /* Destroyed in the middle, without any result taken, and with results that are never returned. */
+  /* The batch is destroyed in the middle: without any result taken, and with results that are never returned. */
   for (int taken = 0; taken < 3; taken++) {
     const hs_batch_result *result;
     cpu_options(&device, 2);
@@ -490,7 +490,7 @@ TEST(test_results_held) {
   assert_true(features.count > 0);
 }
 
-/* Threads of the caller never have more results together than `held`, and none of them waits for ever. */
+/* Threads of the caller never hold more results together than `held`, and none of them waits for ever. */
 static void *results_taker(void *argument) {
   tally *t = argument;
   for (;;) {

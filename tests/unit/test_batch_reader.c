@@ -1,5 +1,5 @@
 /*
- * Which JPEGs the readers of a batch decode; nothing else in a file's results depends on it.
+ * Tests which JPEGs the readers of a batch decode. The choice affects nothing else in a file's results.
  */
 #include "tests/support/test.h"
 
@@ -12,11 +12,11 @@ enum { READERS = 2, WIDTH = 40, HEIGHT = 30 };
 
 typedef struct jpeg_case {
   const char *what;
-  int waiting; /* images waiting for the devices */
+  int waiting; /* number of images waiting for the devices */
   hs_decoder decoder;
   bool is_large;
   uint64_t max_memory_bytes;
-  hs_source_kind kind; /* after reading */
+  hs_source_kind kind; /* kind of the source after reading */
 } jpeg_case;
 
 static const jpeg_case cases[] = {
@@ -28,7 +28,7 @@ static const jpeg_case cases[] = {
     {.what = "no memory for it", .waiting = READERS, .max_memory_bytes = 1, .kind = HS_SOURCE_JPEG},
 };
 
-/* A JPEG that stays encoded and has a focal length in its EXIF. */
+/* Returns in `slot` a JPEG that stays encoded and has a focal length in its EXIF. */
 static void keep_jpeg(const unsigned char *file, size_t size, batch_slot *slot) {
   const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1};
   *slot = (batch_slot){.exif.focal_length = 35};
@@ -53,7 +53,7 @@ static void check_case(const jpeg_case *c, const unsigned char *file, size_t siz
   keep_jpeg(file, size, &slot);
   batch_decode_small(&batch, &slot);
   if (slot.source.kind != c->kind) fail_msg("%s", c->what);
-  assert_true(slot.exif.focal_length == 35); /* the file's metadata remains */
+  assert_true(slot.exif.focal_length == 35); /* the file's EXIF is kept */
   if (c->kind == HS_SOURCE_PIXELS) assert_memory_equal(slot.source.image.data, pixels->data, WIDTH * HEIGHT);
   hs_source_free(&slot.source);
   bounded_queue_free(&batch.ready);

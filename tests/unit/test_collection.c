@@ -10,7 +10,7 @@
 #include "tests/support/two_view_scene.h"
 
 enum { WIDTH = 320, HEIGHT = 240, VIEWS = 3, OF_VIEWS = 24 };
-/* Neighbouring views on the circle around the centre, and one from the opposite side. */
+/* Two neighbouring views on the circle around the centre, and one from the opposite side. */
 static const int32_t shown[VIEWS] = {0, 1, 6};
 
 typedef struct fixture {
@@ -51,7 +51,7 @@ TEST(test_bytes) {
   for (int i = 0; i < VIEWS; i++) assert_int_equal(crc_castagnoli(0, f->views[i].pixels, WIDTH * HEIGHT), pixels[i]);
 }
 
-/* E = [t]x R of two cameras. */
+/* Computes E = [t]x R of two cameras. */
 static void essential_of(const view_camera *a, const view_camera *b, double e[9]) {
   double r[9], t[3];
   for (int i = 0; i < 3; i++) {

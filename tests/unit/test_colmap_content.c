@@ -153,7 +153,7 @@ static hs_status add_with(hs_colmap_database *database, const char *name, const 
   return hs_colmap_add_image(database, name, camera, features, NULL);
 }
 
-/* Two folders, each with one camera of a rig that has taken one picture. */
+/* Makes two folders, each with a picture by one camera of a rig. */
 static void make_rig(colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, HS_CAMERAS_BY_FOLDER);
   colmap_fixture_add(database, "left/1.png", &f->features, 1);
@@ -185,13 +185,13 @@ TEST_ON_DATABASE(test_cameras_of_rigs) {
   database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_FOLDER);
   assert_int_equal(add_with(database, "right/3.png", &f->features, NULL), HS_OK);
   assert_int_equal(camera_of(database, "right/3.png"), 2);
-  /* An image that the rig took together with another one keeps its camera. */
+  /* If an image was taken by a rig together with another one, it keeps its camera. */
   const hs_colmap_camera first = {.camera_id = 1};
   left.parameters[0] = 99.0;
   assert_int_equal(add_with(database, "right/1.png", &f->features, &first), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(database), "of a rig"));
   assert_int_equal(add_with(database, "right/1.png", &f->features, &left), HS_ERR_ARGUMENT);
-  /* A folder with pictures of both. */
+  /* The folder gets pictures of both cameras. */
   assert_int_equal(add_with(database, "right/4.png", &f->features, &first), HS_OK);
   assert_int_equal(add_with(database, "right/5.png", &f->features, NULL), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(database), "2 cameras already"));
@@ -334,7 +334,7 @@ TEST_ON_DATABASE(test_replacing_features) {
   add_pair(database, 1, 2);
   add_pair(database, 3, 2);
   add_pair(database, 3, 4);
-  colmap_fixture_add(database, "2.png", &f->features, 2); /* the same features: nothing is deleted */
+  colmap_fixture_add(database, "2.png", &f->features, 2); /* the features are equal, so nothing is deleted */
   int64_t count = 0, verified = 0;
   assert_int_equal(hs_colmap_count_matches(database, 2, 3, &count, &verified), HS_OK);
   assert_true(count == 1 && verified == 1);
@@ -381,7 +381,7 @@ TEST_ON_DATABASE(test_as_a_feature_file) {
   options.image_name = NULL;
   assert_int_equal(hs_load_features(f->path, &read, &options), HS_ERR_ARGUMENT);
   assert_non_null(strstr(message, "several"));
-  assert_int_equal(read.count, COLMAP_FIXTURE_FEATURES); /* a failure keeps the existing rows */
+  assert_int_equal(read.count, COLMAP_FIXTURE_FEATURES); /* a failure keeps the features that were there */
   options.format = HS_FORMAT_COLMAP_DB;
   options.image_name = "a.png";
   assert_int_equal(hs_save_features("-", &f->features, &options), HS_ERR_ARGUMENT);

@@ -142,7 +142,7 @@ TEST_ON_FILE(test_impossible_places) {
   assert_int_equal(chmod(f->path, 0666), 0);
   assert_int_equal(unlink(f->path), 0);
   assert_int_equal(chmod(f->folder.path, 0555), 0);
-  const bool obeyed = access(f->folder.path, W_OK) != 0; /* root may write anyway */
+  const bool obeyed = access(f->folder.path, W_OK) != 0; /* root may write in spite of the permissions */
   if (obeyed) colmap_file_refuses(f, 0, HS_ERR_IO, "open");
   assert_int_equal(chmod(f->folder.path, 0777), 0);
 }

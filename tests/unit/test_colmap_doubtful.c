@@ -15,7 +15,7 @@ enum { IMAGES = 4, SQL_BYTES = 512 };
 
 static const uint32_t three_matches[3][2] = {{4, 50}, {59, 7}, {8, 8}};
 
-/* Three matches of which two are inliers. replace: as in hs_colmap_options. */
+/* Adds the first `count` of three matches. The first and the third are inliers. */
 static hs_status add_to(hs_colmap_database *database, uint32_t a, uint32_t b, size_t count) {
   const uint8_t inliers[3] = {1, 0, 1};
   const hs_geometry f = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}, .inlier_count = 2};
@@ -25,11 +25,11 @@ static hs_status add_to(hs_colmap_database *database, uint32_t a, uint32_t b, si
   return hs_colmap_add_matches(database, a, b, &matches);
 }
 
-/* Values that other programs write too, and columns that this library leaves empty. */
+/* Sets values that other programs write too, and columns that this library leaves empty. */
 static const char fill_columns[] = "UPDATE two_view_geometries SET config = 5, E = randomblob(72),"
                                    " qvec = randomblob(32), tvec = randomblob(24)";
 
-/* Images 1 to 4 with all pairs verified. */
+/* Makes images 1 to 4 with all pairs verified. */
 static void fill(const colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   for (uint32_t i = 1; i <= IMAGES; i++) {
@@ -43,7 +43,7 @@ static void fill(const colmap_fixture *f) {
   colmap_tables_run(f->path, fill_columns);
 }
 
-/* Digest of all rows of a table; of two_view_geometries over all existing columns. */
+/* Returns a digest of all rows of a table; for two_view_geometries, of all columns that exist. */
 static uint64_t digest_of(const char *path, const char *table) {
   char sql[SQL_BYTES];
   uint64_t digest = 1469598103934665603u;
@@ -116,8 +116,8 @@ TEST_ON_DATABASE(test_there_and_back) {
   check_left(f, PAIR(3, 4), true);
   assert_int_equal(count_aside(f), 2);
   assert_true(digest_of(f->path, "two_view_geometries") != before);
-  set_aside(f, PAIR(1, 3)); /* again, with nothing left to set aside: the entries stay */
-  set_aside(f, PAIR(7, 8)); /* there is no such pair */
+  set_aside(f, PAIR(1, 3)); /* nothing is left to set aside, so the entries stay as they are */
+  set_aside(f, PAIR(7, 8)); /* the pair does not exist */
   check_left(f, PAIR(1, 3), true);
   assert_int_equal(count_aside(f), 2);
   assert_int_equal(take_back(f), 2);
@@ -133,7 +133,7 @@ TEST_ON_DATABASE(test_every_version) {
     char name[16];
     snprintf(name, sizeof name, "%d.db", version);
     scratch_folder_path(&f->folder, name, f->path);
-    const bool has_matrices = version < COLMAP_VERSIONS; /* last round: columns before COLMAP 3.4 */
+    const bool has_matrices = version < COLMAP_VERSIONS; /* the last round has the columns of COLMAP before 3.4 */
     colmap_tables_make(f->path, has_matrices ? (colmap_version)version : COLMAP_3_8);
     if (!has_matrices)
       colmap_tables_run(f->path,
@@ -196,7 +196,7 @@ TEST_ON_DATABASE(test_adding_again) {
     set_aside(f, PAIR(1, 2));
     database = colmap_fixture_open(f, 0, 0);
     const hs_colmap_matches raw = {.pairs = three_matches, .count = 3};
-    if (round == 0) assert_int_equal(add_to(database, 2, 1, 0), HS_ERR_ARGUMENT); /* different matches */
+    if (round == 0) assert_int_equal(add_to(database, 2, 1, 0), HS_ERR_ARGUMENT); /* the matches differ */
     if (round == 0) assert_int_equal(count_aside(f), 1);
     if (round == 1) assert_int_equal(add_to(database, 1, 2, 3), HS_OK);
     if (round == 2) assert_int_equal(hs_colmap_add_matches(database, 1, 2, &raw), HS_OK);
@@ -305,8 +305,8 @@ TEST_ON_DATABASE(test_first_passes) {
   assert_int_equal(colmap_note_first_pass(database, 3, 1, 40, 10), HS_OK);
   assert_int_equal(colmap_note_first_pass(database, 1, 4, 30, 20), HS_OK);
   assert_int_equal(colmap_note_first_pass(database, 1, 2, 31, 21), HS_OK);
-  assert_int_equal(colmap_note_first_pass(database, 1, 9, 31, 21), HS_OK); /* no such pair */
-  assert_int_equal(add_to(database, 1, 2, 3), HS_ERR_ARGUMENT);            /* of another configuration */
+  assert_int_equal(colmap_note_first_pass(database, 1, 9, 31, 21), HS_OK); /* the pair does not exist */
+  assert_int_equal(add_to(database, 1, 2, 3), HS_ERR_ARGUMENT);            /* the configuration differs */
   check_next(database, -1, PAIR(1, 2), 31, 21);
   check_next(database, PAIR(1, 2), PAIR(1, 3), 40, 10);
   assert_int_equal(colmap_set_aside(database, PAIR(1, 3), 0, 0), HS_OK);
@@ -320,7 +320,7 @@ TEST_ON_DATABASE(test_first_passes) {
                     "UPDATE two_view_geometries SET rows = 1, data = substr(data, 1, 8) WHERE pair_id = 2147483650");
   database = colmap_fixture_open(f, 1, 0);
   check_next(database, PAIR(1, 2), PAIR(1, 3), 3, 1);
-  assert_int_equal(add_to(database, 1, 4, 3), HS_OK); /* verified anew, without a guide */
+  assert_int_equal(add_to(database, 1, 4, 3), HS_OK); /* verified again without a guide */
   check_next(database, PAIR(1, 3), PAIR(1, 4), 3, 2);
   colmap_fixture_finish(database);
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET config = 7 WHERE pair_id = 2147483650");
@@ -341,10 +341,10 @@ TEST_ON_DATABASE(test_damaged_entries) {
       "data = 'text'",
       "rows = 'many'",
       "pair_id = 9223372036854775807",
-      "pair_id = 4611686014132420609",    /* images 2147483647 and 0 */
-      "pair_id = 2147483648",             /* 1 and 1 */
+      "pair_id = 4611686014132420609",    /* a pair of the images 2147483647 and 0 */
+      "pair_id = 2147483648",             /* a pair of image 1 with itself */
       "pair_id = 2 * 2147483647 + 1",     /* a pair has its smaller number first */
-      "pair_id = 2147483646 * 2147483647" /* 2147483646 and 0 */
+      "pair_id = 2147483646 * 2147483647" /* a pair of the images 2147483646 and 0 */
   };
   fill(f);
   colmap_tables_run(f->path, "CREATE TABLE kept AS SELECT * FROM two_view_geometries");
@@ -370,11 +370,12 @@ TEST_ON_DATABASE(test_damaged_entries) {
     assert_int_equal(damaged, 1);
   }
   colmap_tables_run(f->path, "DELETE FROM two_view_geometries; INSERT INTO two_view_geometries SELECT * FROM kept;"
-                             "UPDATE two_view_geometries SET pair_id = -5 WHERE pair_id = 2147483650;" /* below all */
+                             /* a number below those of all pairs */
+                             "UPDATE two_view_geometries SET pair_id = -5 WHERE pair_id = 2147483650;"
                              "UPDATE matches SET rows = 4611686018427387904 WHERE pair_id = 2147483649;"
                              "UPDATE matches SET rows = -3 WHERE pair_id = 2147483651");
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
-  check_next(database, -1, PAIR(1, 2), 2, 2); /* wrong stated length: only the inliers count */
+  check_next(database, -1, PAIR(1, 2), 2, 2); /* the stated number of matches is wrong, so only the inliers count */
   check_next(database, PAIR(1, 2), PAIR(1, 4), 2, 2);
   assert_int_equal(colmap_note_first_pass(database, 1, 2, 9, 4), HS_OK);
   assert_int_equal(colmap_note_first_pass(database, 1, 4, 9, 4), HS_OK);
@@ -448,13 +449,13 @@ TEST_ON_DATABASE(test_copies) {
     assert_int_equal(colmap_set_aside(database, PAIR(1, 2), 1, 1), HS_OK);
     colmap_fixture_finish(database);
   }
-  /* Another program verified the pair anew; the new geometry is copied. */
+  /* Another program has verified the pair again; the new geometry is copied. */
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET rows = 1, config = 2, data = x'0100000002000000'");
   copy(f, other, HS_ERR_ARGUMENT);
   colmap_tables_run(other, "DELETE FROM two_view_geometries");
   copy(f, other, HS_OK);
   assert_int_equal(ask_of(other, "SELECT config FROM two_view_geometries", PAIR(1, 2)), 2);
-  /* Indices of features that the image does not have. */
+  /* The matches have indices of features that the image does not have. */
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET rows = 0, config = 1, data = x'';"
                              "UPDATE hartsift_doubtful_pairs SET data = x'3C000000070000000800000008000000'");
   copy(f, other, HS_ERR_FORMAT);

@@ -1,6 +1,6 @@
 /*
- * Malicious databases: triggers, views and claims are not trusted, and a damaged row is detected even if its bytes are
- * right.
+ * Malicious databases: triggers, views and stated sizes are not trusted, and a damaged row is detected even if its
+ * bytes are right.
  */
 #include "tests/support/test.h"
 
@@ -18,7 +18,7 @@ static void begin(const colmap_fixture *f) {
   colmap_fixture_finish(database);
 }
 
-/* Adding an image fails with a message that contains this word, and nothing of it is stored. */
+/* Fails unless adding an image fails with a message that contains this word and stores nothing. */
 static void assert_refuses_to_add(const colmap_fixture *f, const char *word) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   assert_int_not_equal(hs_colmap_add_image(database, "b.jpg", NULL, &f->features, NULL), HS_OK);
@@ -83,8 +83,8 @@ TEST_ON_DATABASE(test_numbers_out_of_order) {
   colmap_fixture_add(database, "c.jpg", &f->features, 3);
   colmap_fixture_finish(database);
   unsigned char *bytes = scratch_read_file(f->path, &size);
-  /* The number of the second row is stored before its record's header: its length, the position of the number itself, a
-   * text of five bytes. */
+  /* The number of the second row stands before its record's header. The header contains its own length, a null in place
+   * of the number, and the type of a text of five bytes. */
   for (size_t i = 1; i + 4 < size; i++) {
     if (bytes[i] != 2 || bytes[i + 2] != 0 || bytes[i + 3] != 2 * 5 + 13) continue;
     bytes[i] = 9;

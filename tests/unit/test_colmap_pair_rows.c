@@ -1,6 +1,6 @@
 /*
- * Entries of pairs in a COLMAP database: none outlives the features that its indices refer to, and copies stay valid
- * under other image numbers.
+ * Entries of pairs in a COLMAP database: an entry is deleted with the features that its indices refer to, and copies
+ * stay valid under other image numbers.
  */
 
 #include "tests/support/test.h"
@@ -23,7 +23,7 @@ static void add_pair(hs_colmap_database *database, uint32_t a, uint32_t b) {
   assert_int_equal(hs_colmap_add_matches(database, a, b, &matches), HS_OK);
 }
 
-/* Images 1 to 4 with an entry for every pair. */
+/* Makes images 1 to 4 with an entry for every pair. */
 static void fill(const colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   for (uint32_t i = 1; i <= IMAGES; i++) {
@@ -36,7 +36,7 @@ static void fill(const colmap_fixture *f) {
   colmap_fixture_finish(database);
 }
 
-/* Whether the pairs of image 2, and no others, are gone. */
+/* Fails unless the entries of image 2, and no others, are gone. */
 static void check_dropped(const colmap_fixture *f) {
   static const char *const tables[] = {"matches", "two_view_geometries"};
   for (size_t i = 0; i < 2; i++) {
@@ -97,7 +97,8 @@ TEST_ON_DATABASE(test_numbers_that_come_back) {
 TEST_ON_DATABASE(test_looking_at_pairs) {
   colmap_pair_state found;
   fill(f);
-  colmap_tables_run(f->path, "DELETE FROM two_view_geometries WHERE pair_id = 2147483650;" /* images 1 and 3 */
+  /* the pair of images 1 and 3 */
+  colmap_tables_run(f->path, "DELETE FROM two_view_geometries WHERE pair_id = 2147483650;"
                              "UPDATE matches SET data = substr(data, 1, 15) WHERE pair_id = 2147483651");
   scoped_database *database = colmap_fixture_open(f, 0, 0);
   assert_int_equal(colmap_look_at_pair(database, 1, 2, &found), HS_OK);
@@ -137,7 +138,7 @@ static void read_numbers(const char *path, const char *column, double *numbers, 
   free(bytes);
 }
 
-/* Images 1 and 2 of the source become 2 and 1: F and E are transposed, H and the pose inverted. */
+/* Images 1 and 2 of the source become 2 and 1 in the target: F and E are transposed, H and the pose inverted. */
 static void check_exchanged(const char *source, const char *target) {
   double a[9], b[9];
   for (int m = 0; m < 2; m++) {
@@ -155,12 +156,13 @@ static void check_exchanged(const char *source, const char *target) {
   double q[4], t[3];
   read_numbers(target, "qvec", q, 4);
   read_numbers(target, "tvec", t, 3);
-  /* A quarter turn about z maps (1, 2, 3) to (-2, 1, 3); inverted it maps to (2, -1, 3), and the sign changes. */
+  /* A quarter turn about z maps (1, 2, 3) to (-2, 1, 3). The inverted turn maps to (2, -1, 3), and then the sign
+   * changes. */
   assert_true(fabs(q[0] - sqrt(0.5)) < 1e-15 && fabs(q[3] + sqrt(0.5)) < 1e-15);
   assert_true(fabs(t[0] + 2) < 1e-12 && fabs(t[1] - 1) < 1e-12 && fabs(t[2] + 3) < 1e-12);
 }
 
-/* Numbers without an exact SQL literal. */
+/* Writes numbers that have no exact SQL literal. */
 static void set_columns(const char *path) {
   const double numbers[3][9] = {{0.9, 0.1, 20, -0.1, 1.1, -10, 1e-4, 2e-5, 1}, {0, 0, 0, 0}, {1, 2, 3}};
   static const char *const columns[] = {"H", "qvec", "tvec"};
@@ -196,7 +198,7 @@ TEST_ON_DATABASE(test_copying_in_either_order) {
     colmap_fixture_add(database, "y.png", exchanged != 0 ? &f->features : &f->others, 2);
     source = colmap_fixture_open(f, 0, 0);
     assert_int_equal(colmap_copy_pair(database, to, source, from), HS_OK);
-    assert_int_equal(colmap_copy_pair(database, to, source, from), HS_OK); /* it exists already */
+    assert_int_equal(colmap_copy_pair(database, to, source, from), HS_OK); /* the pair exists in the target already */
     hs_colmap_close(source);
     colmap_fixture_finish(database);
     assert_int_equal(colmap_tables_ask(other, "SELECT config FROM two_view_geometries"), 7);

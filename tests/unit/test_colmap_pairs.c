@@ -29,7 +29,7 @@ TEST_ON_DATABASE(test_matches_and_their_order) {
   int64_t count = 0, verified = 0;
   assert_int_equal(hs_colmap_count_matches(database, 1, 2, &count, &verified), HS_OK);
   assert_true(count == 3 && verified == -1);
-  /* Verified later: the matches stay, the geometry is added. */
+  /* The pair is verified later: the matches stay, and the geometry is added. */
   const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
   const uint8_t inliers[3] = {1, 0, 1};
   matches.fundamental = &geometry;
@@ -75,7 +75,7 @@ static void apply(const double m[9], const double p[2], double q[2]) {
   q[1] = (m[3] * p[0] + m[4] * p[1] + m[5]) / w;
 }
 
-/* The stored matrices relate COLMAP's points as the passed matrices relate ours, whichever image has the lower
+/* The stored matrices relate COLMAP's points as the passed matrices relate hartsift's, whichever image has the lower
  * number. */
 static void check_geometry(const colmap_fixture *f, bool exchanged, const hs_geometry *fundamental,
                            const hs_geometry *homography) {
@@ -140,7 +140,7 @@ TEST_ON_DATABASE(test_geometry) {
   }
 }
 
-/* Reads numbers of the only geometry. */
+/* Reads numbers from the only stored geometry. */
 static void read_numbers(const colmap_fixture *f, const char *column, double *numbers, size_t count) {
   char sql[64];
   snprintf(sql, sizeof sql, "SELECT %s FROM two_view_geometries", column);
@@ -151,7 +151,7 @@ static void read_numbers(const colmap_fixture *f, const char *column, double *nu
   free(bytes);
 }
 
-/* X_b = R X_a + t with the rotation of a quaternion (w, x, y, z). */
+/* Checks X_b = R X_a + t for the rotation of a quaternion (w, x, y, z). */
 static void move(const double q[4], const double t[3], const double in[3], double out[3]) {
   const double w = q[0], x = q[1], y = q[2], z = q[3];
   const double r[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - z * w),     2 * (x * z + y * w),
@@ -245,7 +245,8 @@ TEST_ON_DATABASE(test_wrong_matches) {
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
   matches.fundamental = &wild;
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
-  const uint32_t outside[2][2] = {{2, COLMAP_FIXTURE_FEATURES}, {COLMAP_FIXTURE_FEATURES, 2}}; /* of both images */
+  /* indices beyond the features of either image */
+  const uint32_t outside[2][2] = {{2, COLMAP_FIXTURE_FEATURES}, {COLMAP_FIXTURE_FEATURES, 2}};
   for (size_t i = 0; i < 2; i++) {
     matches = (hs_colmap_matches){.pairs = outside[i], .count = 1};
     assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);

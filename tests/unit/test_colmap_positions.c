@@ -51,7 +51,7 @@ static void assert_position(hs_colmap_database *database, uint32_t image, const 
   assert_memory_equal(read.coordinates, expected->coordinates, sizeof read.coordinates);
 }
 
-/* Sets, reads, replaces, and reads after opening again. */
+/* Sets positions, reads them, replaces them, and reads them after the database is opened again. */
 static void check_positions(const colmap_fixture *f) {
   scoped_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
@@ -90,7 +90,7 @@ TEST_ON_DATABASE(test_every_version) {
     for (size_t i = 0; i < size; i += 8) assert_memory_equal(covariance + i, unknown, 8);
     free(covariance);
   }
-  /* The last one: by what a sensor recorded. */
+  /* Counts the last position, joined by the sensor that recorded it. */
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM pose_priors JOIN images ON corr_data_id = image_id"
                                               " AND corr_sensor_id = camera_id WHERE corr_sensor_type = 0"
                                               " AND length(gravity) = 24 AND coordinate_system = 0"),
@@ -119,7 +119,8 @@ TEST_ON_DATABASE(test_damaged_positions) {
       "UPDATE pose_priors SET position = zeroblob(23)",
       "UPDATE pose_priors SET position = x'000000000000f87f' || zeroblob(16)",
       "UPDATE pose_priors SET coordinate_system = 7",
-      "UPDATE pose_priors SET position = x'0000000000005f40' || zeroblob(16), coordinate_system = 0", /* 124 degrees */
+      /* a latitude of 124 degrees */
+      "UPDATE pose_priors SET position = x'0000000000005f40' || zeroblob(16), coordinate_system = 0",
   };
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);

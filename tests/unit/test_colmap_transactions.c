@@ -68,7 +68,7 @@ TEST_ON_FILE(test_killed_writer) {
   hs_features_free(&f->features);
   feature_maker_fill(&f->features, 2000, FEATURES_U8, 1);
   hs_colmap_database *database = colmap_file_open(f);
-  for (int i = 0; i < 20; i++) { /* 6 MB: more than SQLite caches */
+  for (int i = 0; i < 20; i++) { /* 6 MB, which is more than SQLite caches */
     char name[16];
     snprintf(name, sizeof name, "%d.png", i);
     assert_int_equal(hs_colmap_add_image(database, name, NULL, &f->features, NULL), HS_OK);
@@ -85,7 +85,7 @@ TEST_ON_FILE(test_killed_writer) {
   hs_colmap_close(database);
   colmap_file_add(f, "a.png");
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 1);
-  /* Zeros alone are no database. */
+  /* A file of zeros is no database. */
   (void)unlink(f->path);
   scratch_write_file(f->path, (const unsigned char[64]){0}, 64);
   colmap_file_refuses(f, 0, HS_ERR_FORMAT, "not an SQLite");
@@ -118,7 +118,7 @@ TEST_ON_FILE(test_commit_in_between) {
   hs_colmap_database *database = colmap_file_open(f);
   assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
   assert_int_equal(hs_colmap_commit(database), HS_OK);
-  /* Between two transactions another program may write, even change the tables. */
+  /* Between two transactions another program may write, and may even change the tables. */
   colmap_tables_run(f->path, "ALTER TABLE descriptors ADD COLUMN type INTEGER NOT NULL DEFAULT -1");
   assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_OK);
   assert_int_equal(hs_colmap_commit(database), HS_OK);
@@ -129,7 +129,7 @@ TEST_ON_FILE(test_commit_in_between) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT type FROM descriptors WHERE image_id = 2"), 0);
 }
 
-/* Another program changed the tables to an unknown schema between two transactions: every call is refused, and the
+/* Between two transactions another program changes the tables to an unknown schema. Every call is then refused, and the
  * database is not left locked. */
 TEST_ON_FILE(test_refused_in_between) {
   colmap_tables_make(f->path, COLMAP_3_8);
@@ -156,7 +156,7 @@ TEST_ON_FILE(test_two_writers) {
   colmap_file_add(f, "b.png");
 }
 
-/* Whether another process could take the write lock, on the byte that SQLite's file format defines. */
+/* Returns whether another process could not take the write lock. The lock's byte is defined by SQLite's file format. */
 static bool is_locked_for_others(const char *path) {
   const pid_t child = fork();
   assert_true(child >= 0);
@@ -219,9 +219,9 @@ TEST_ON_FILE(test_full_disk) {
   const hs_status last = hs_colmap_commit(database);
   hs_colmap_close(database);
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-  assert_int_equal(scratch_folder_count(&f->folder), 1); /* no journal remains that the file needs */
+  assert_int_equal(scratch_folder_count(&f->folder), 1); /* the file needs no journal, and none is left */
   assert_int_equal(hs_status_class_of(status), HS_CLASS_RESOURCE);
-  /* Either the transaction fails with an error, or it commits without b.png; never half of it. */
+  /* Either the transaction fails with an error, or it commits without b.png; half of it is never committed. */
   const bool went_on = later == HS_OK && last == HS_OK;
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), went_on ? 2 : 1);
   unsigned char *after = scratch_read_file(f->path, &after_size);
@@ -236,7 +236,8 @@ TEST_ON_FILE(test_full_disk) {
   assert_int_equal(scratch_folder_count(&f->folder), 1);
 }
 
-/* Rows larger than SQLite's page cache, in transactions that end either way, with reads in between. */
+/* Writes rows larger than SQLite's page cache, in transactions that are committed or rolled back, with reads in
+ * between. */
 static void write_large_rows(const colmap_file *f, hs_colmap_database *database, const hs_features *many) {
   scoped_features read = {0};
   for (int i = 0; i < 8; i++) {

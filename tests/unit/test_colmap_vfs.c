@@ -56,7 +56,7 @@ TEST_IN_FOLDER(test_full_disk_in_a_checkpoint) {
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
   assert_int_not_equal(code, SQLITE_OK);
   run(reader, "COMMIT");
-  /* Space is available again. */
+  /* Now space is available again. */
   assert_int_equal(ask(writer, "SELECT count(*) FROM t"), 3);
   run(writer, "PRAGMA wal_checkpoint(TRUNCATE)");
   assert_int_equal(ask(reader, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);

@@ -1,5 +1,6 @@
 /*
- * The digest of features and files: follows its definition, covers every field, independent of the pieces.
+ * The digest of features and files: follows its definition, covers every field, and does not depend on how data is
+ * divided.
  */
 #include "tests/support/test.h"
 
@@ -76,7 +77,7 @@ TEST(test_digest_of_files) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   digest_state digest;
-  const size_t bytes = 200001; /* several pieces and a remainder */
+  const size_t bytes = 200001; /* gives several pieces and a remainder */
   unsigned char *content = malloc(bytes);
   assert_non_null(content);
   for (size_t i = 0; i < bytes; i++) content[i] = (unsigned char)(i * 31 >> 3);

@@ -12,7 +12,7 @@
 
 #define GIB ((size_t)1 << 30)
 
-/* A machine whose driver lists a working device. */
+/* Returns the answers of a machine whose driver lists a working device. */
 static device_answer sound(void) {
   return (device_answer){.driver = 12080,
                          .runtime = 12080,
@@ -115,7 +115,7 @@ TEST(test_nothing_amiss) {
   const device_answer a = sound();
   device_reason(&a, text, sizeof text);
   assert_string_equal(text, "");
-  device_reason(&a, NULL, 0); /* no device is requested */
+  device_reason(&a, NULL, 0); /* null because no device is requested */
 }
 
 TEST(test_needed) {

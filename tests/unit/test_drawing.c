@@ -21,7 +21,7 @@ static const uint8_t *pixel_at(const drawing *picture, int32_t x, int32_t y) {
   return picture->pixels + 3 * ((size_t)y * (size_t)picture->width + (size_t)x);
 }
 
-/* Sum of the red channel, in units of a whole pixel. */
+/* Returns the sum of the red channel, in units of a whole pixel. */
 static double covered_area(const drawing *picture) {
   double sum = 0.0;
   for (int32_t y = 0; y < picture->height; y++)

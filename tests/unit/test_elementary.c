@@ -65,14 +65,14 @@ static void polar_errors(float gx, float gy, worst *length, worst *angle) {
 TEST(test_polar) {
   worst length = {0}, angle = {0};
   uint32_t seed = 2463534242u;
-  for (uint32_t m = 0; m < MANTISSAS; m += 5) { /* min/max in [1/2, 1), and below */
+  for (uint32_t m = 0; m < MANTISSAS; m += 5) { /* ratios min/max in [1/2, 1), and smaller ones */
     const float t = hs_bits_float(ONE_BITS - (1u << 23) + m);
     polar_errors(1.0f, t, &length, &angle);
     polar_errors(t * 0.0625f, -0.7f, &length, &angle);
   }
   for (int i = 0; i < 3000000; i++) {
     const uint32_t a = next_random(&seed), b = next_random(&seed);
-    /* exponents -40..59 for one, up to 31 apart for the other */
+    /* one argument has exponents -40..59, the other up to 31 less */
     const int32_t ea = (int32_t)(a >> 24) % 100 - 40, eb = ea - (int32_t)(b >> 27);
     float gx = hs_bits_float(ONE_BITS | (a & 0x7fffffu)) * hs_power_of_two(ea);
     float gy = hs_bits_float(ONE_BITS | (b & 0x7fffffu)) * hs_power_of_two(eb);
@@ -120,7 +120,7 @@ TEST(test_exp2) {
     const float x = (float)i / 40000.0f;
     note(&w, fabs((double)hs_exp2(x) / exp2((double)x) - 1.0), x, 0.0f);
   }
-  for (uint32_t m = 0; m < MANTISSAS; m += 3) { /* the end of the reduced range, from both sides */
+  for (uint32_t m = 0; m < MANTISSAS; m += 3) { /* both sides of the end of the reduced range */
     const float x = hs_bits_float(ONE_BITS - (2u << 23) + m);
     note(&w, fabs((double)hs_exp2(x) / exp2((double)x) - 1.0), x, 0.0f);
     note(&w, fabs((double)hs_exp2(-x) / exp2((double)-x) - 1.0), -x, 0.0f);
@@ -186,7 +186,8 @@ TEST(test_roundings) {
         ((float)next_random(&seed) / 4294967296.0f - 0.5f) * hs_power_of_two((int32_t)(next_random(&seed) % 23u));
     assert_int_equal(hs_round_half_even(v), lrintf(v));
     assert_int_equal(hs_floor_int(v), (int32_t)floorf(v));
-    const float part = (float)(next_random(&seed) >> 8) / 16777216.0f; /* of v: rounded once, as in a double */
+    /* a factor below 1; the product must be rounded once, as from a double */
+    const float part = (float)(next_random(&seed) >> 8) / 16777216.0f;
     assert_int_equal(hs_rounded_product(v, part), lrint((double)v * (double)part));
   }
   assert_int_equal(hs_floor_int(-2147483520.0f), -2147483520);
@@ -214,7 +215,7 @@ TEST(test_tables) {
 TEST(test_table_angles) {
   double sine_worst = 0.0, angle_worst = 0.0;
   for (int32_t i = -1000000; i <= 1000000; i++) {
-    const double x = (double)i / 99991.0; /* three half turns in both directions */
+    const double x = (double)i / 99991.0; /* covers three half turns in both directions */
     double s, c;
     table_sincos(x, &s, &c);
     sine_worst = fmax(sine_worst, (double)fabsl((long double)s - sinl((long double)x)));
@@ -232,7 +233,7 @@ TEST(test_table_angles) {
   assert_true(s == 0.0 && c == 1.0);
 }
 
-/* FNV-1a over bits of floats. */
+/* Adds the bits of a float to an FNV-1a digest. */
 static void digest_float(uint64_t *digest, float v) {
   const uint32_t bits = hs_float_bits(v);
   for (int i = 0; i < 4; i++) *digest = (*digest ^ (bits >> (8 * i) & 255u)) * UINT64_C(1099511628211);

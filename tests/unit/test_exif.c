@@ -49,7 +49,7 @@ static exif_tags parse(char order, const exif_field *fields, size_t count) {
   return tags;
 }
 
-/* The photograph's tags with one field replaced. */
+/* Parses the photograph's tags with one field replaced. */
 static exif_tags parse_with(size_t which, exif_field field) {
   exif_field fields[FIELDS];
   memcpy(fields, everything, sizeof fields);
@@ -99,8 +99,8 @@ TEST(test_focal_length) {
   const exif_tags tags = parse('M', everything, FIELDS);
   assert_near(exif_focal_length(&tags, WIDTH, WIDTH, HEIGHT), 28.0 / 43.27 * diagonal);
   assert_near(exif_focal_length(&tags, WIDTH, HEIGHT / 2, WIDTH / 2),
-              14.0 / 43.27 * diagonal); /* rotated and scaled down */
-  /* Without the equivalent focal length: 5080 pixels an inch are 200 a millimetre. */
+              14.0 / 43.27 * diagonal); /* for a picture that was rotated and scaled down */
+  /* The file has no equivalent focal length: 5080 pixels per inch are 200 per millimetre. */
   assert_near(focal_with(AT_35MM, none, WIDTH, HEIGHT), 1400.0);
   assert_near(focal_with(AT_35MM, (exif_field){IN_EXIF, 0xA405, FIELD_SHORT, 1, {0}}, WIDTH, HEIGHT), 1400.0);
   assert_near(focal_with(AT_35MM, none, WIDTH / 4, HEIGHT / 4), 350.0);
@@ -117,7 +117,7 @@ TEST(test_focal_length) {
     assert_near(exif_focal_length(&of_unit, WIDTH, WIDTH, HEIGHT), units[i].expected);
   }
   fields[AT_UNIT].numbers[0] = 2;
-  fields[AT_WIDTH] = none; /* the resolution then refers to the file's stored pixels */
+  fields[AT_WIDTH] = none; /* without this field the resolution refers to the file's stored pixels */
   const exif_tags unsized_tags = parse('I', fields, FIELDS);
   assert_near(exif_focal_length(&unsized_tags, 2 * WIDTH, WIDTH, HEIGHT), 700.0);
   fields[AT_RESOLUTION].numbers[1] = 0;
@@ -159,7 +159,7 @@ TEST(test_cut_anywhere) {
   exif_tags tags;
   for (size_t cut = 0; cut < size; cut++) {
     (void)parse_exactly(segment, cut, &tags);
-    if (cut < size - 8) assert_true(isnan(tags.altitude)); /* the last value of the segment */
+    if (cut < size - 8) assert_true(isnan(tags.altitude)); /* the altitude is the last value of the segment */
   }
   assert_true(parse_exactly(segment, size, &tags));
   assert_true(tags.altitude == -12.5);
@@ -178,9 +178,9 @@ TEST(test_hostile_offsets) {
   memset(segment + 10, 0xFF, 4);
   assert_true(parse_exactly(segment, size, &tags) && tags.orientation == 1);
   exif_maker_make('M', everything, 1, segment);
-  segment[14] = segment[15] = 0xFF; /* 65535 entries */
+  segment[14] = segment[15] = 0xFF; /* the directory claims 65535 entries */
   assert_true(parse_exactly(segment, size, &tags) && tags.orientation == 6);
-  /* A directory that links to itself, and values at the end of the 32-bit range. */
+  /* One directory links to itself; values lie at the end of the 32-bit range. */
   const exif_field loops[] = {{IN_FIRST, 0x8769, FIELD_LONG, 1, {8}},
                               {IN_FIRST, 0x8825, FIELD_LONG, 1, {8}},
                               {IN_FIRST, 2, FIELD_RATIONAL, 0x1FFFFFFF, {0}},
@@ -248,7 +248,7 @@ TEST(test_loading) {
   assert_true(exif.has_place == 1 && exif.has_altitude == 1);
   assert_true(exif.latitude < -33.85 && exif.longitude < -70.6 && exif.altitude == -12.5);
   assert_near(load(everything, FIELDS, 2, HS_OK).focal_length, 14.0 / 43.27 * diagonal);
-  exif = load(everything, AT_BELOW, 1, HS_OK); /* all but the altitude */
+  exif = load(everything, AT_BELOW, 1, HS_OK); /* every field but the altitude */
   assert_true(exif.has_place == 1 && exif.has_altitude == 0 && exif.altitude == 0.0);
   exif = load(everything, AT_LONGITUDE, 1, HS_OK);
   assert_true(exif.has_place == 0 && exif.latitude == 0.0 && exif.focal_length > 0.0);

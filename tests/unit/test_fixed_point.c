@@ -1,6 +1,6 @@
 /*
  * Fixed-point votes at their limit: the proven bounds hold, no sum of votes reaches 2^31, and the error from rounding
- * votes.
+ * votes is small.
  */
 
 #include "tests/support/test.h"
@@ -10,7 +10,8 @@
 
 #define LIMIT 2147483648.0 /* 2^31 */
 
-/* Black and white with period 4 along both axes: every half difference is 1/2 in absolute value, in x and in y. */
+/* Returns black or white with period 4 along both axes, so that every half difference is 1/2 in absolute value, in x
+ * and in y. */
 static float period4(int32_t x, int32_t y) { return (float)((((x >> 1) ^ (y >> 1)) & 1)); }
 
 static plane_view adversarial_plane(int32_t side) {
@@ -48,7 +49,7 @@ TEST(test_bits) {
       if (q[i] < most[i]) assert_true(bound[i] * 0.70711 * ldexp(1.0, q[i] + 1) + rounding >= LIMIT);
     }
   }
-  /* the numbers given in stages/METHOD.md */
+  /* numbers given in stages/METHOD.md */
   assert_true(describe_vote_bits(26) == 22 && describe_vote_bits(27) == 21 && describe_vote_bits(55) == 19);
   assert_true(orient_vote_bits(40) == 21 && orient_vote_bits(42) == 20 && orient_vote_bits(60) == 19);
   /* rounded products stay in the range where rounding by addition is exact */
@@ -56,7 +57,7 @@ TEST(test_bits) {
               ldexp(sqrt(0.5), DESCRIBE_VOTE_BITS_MAX) < 4194304.0);
 }
 
-/* The largest sigma for this window radius, which has the widest Gaussian. */
+/* Returns the largest sigma with this window radius, which has the widest Gaussian. */
 static float largest_sigma_of_orient(int32_t radius, author_rule rule) {
   float sigma = ((float)radius + 1.5f) / ORIENT_WINDOW_RADIUS;
   while (orient_radius(sigma, rule) > radius) sigma = nextafterf(sigma, 0.0f);
@@ -71,9 +72,9 @@ static float largest_sigma_of_describe(int32_t radius) {
 
 typedef struct sums {
   double weights;
-  int64_t votes;   /* bins that reach the result */
-  int64_t all;     /* with padding */
-  int64_t largest; /* per bin */
+  int64_t votes;   /* votes in bins that reach the result */
+  int64_t all;     /* votes in all bins, including the padding */
+  int64_t largest; /* largest sum of a bin */
 } sums;
 
 static sums orient_sums(const plane_view *level, const orient_window *w, author_rule rule, float scale) {
@@ -124,7 +125,7 @@ TEST(test_orientation_stays_below_the_limit) {
         if ((double)s.votes / LIMIT > closest) closest = (double)s.votes / LIMIT;
       }
   printf("             largest sum of orientation votes: %.3f of 2^31\n", closest);
-  assert_true(closest > 0.3); /* the test approaches the limit */
+  assert_true(closest > 0.3); /* the test comes close to the limit */
   free(p.data);
 }
 
@@ -133,7 +134,7 @@ TEST(test_orientation_on_the_edge) {
   for (size_t n = 0; n < RADII; n++)
     for (int32_t side = 2; side <= 400; side = side * 5 + 1) {
       plane_view p = adversarial_plane(side);
-      /* the outermost differences are 1 where the two outermost samples differ: shift the pattern by one */
+      /* differences at the edge are 1 where the two outermost samples differ, so the pattern is shifted by one */
       for (int32_t y = 0; y < side; y++)
         for (int32_t x = 0; x < side; x++) p.data[(size_t)y * (size_t)side + (size_t)x] = period4(x + 1, y + 1);
       const int32_t r = radii[n];
@@ -144,7 +145,7 @@ TEST(test_orientation_on_the_edge) {
     }
 }
 
-/* Whether a padded bin reaches the cropped histogram. */
+/* Returns whether a padded bin reaches the cropped histogram. */
 static bool kept(int32_t index) {
   const int32_t row = index / DESCRIBE_ROW, column = index % DESCRIBE_ROW / DESCRIBE_PADDED_BINS;
   return row >= 1 && row <= 4 && column >= 1 && column <= 4;
@@ -167,7 +168,7 @@ static sums describe_sums(const plane_view *level, const describe_window *w, flo
         assert_true(v.v[k] >= (k % 4 == 0 ? -2 : 0));
         bins[v.index + offsets[k]] += v.v[k];
       }
-      /* the share of the weight in the 4 x 4 cells */
+      /* share of the weight in the 4 x 4 cells */
       const double u = fabs((double)column - 2.5), t = fabs((double)row - 2.5);
       s.weights += (double)weight / (double)scale * fmin(1.0, 2.5 - u) * fmin(1.0, 2.5 - t);
     }
@@ -207,7 +208,7 @@ TEST(test_descriptor_stays_below_the_limit) {
 
 /* ------------------------------------------------------------------ error from rounding the votes */
 
-/* The descriptor of unit norm with votes summed in double. */
+/* Computes the descriptor of unit norm with votes summed in double. */
 static void unrounded(const plane_view *level, const describe_window *w, double d[DESCRIBE_LENGTH]) {
   double norm = 0.0, clipped = 0.0;
   memset(d, 0, sizeof *d * DESCRIBE_LENGTH);
@@ -252,8 +253,8 @@ static double compare_descriptor(const reference_frame *f, uint32_t n) {
   return sqrt(squares);
 }
 
-/* The largest distance between descriptors with rounded and unrounded votes, over all features of a noise picture of
- * `levels` gray levels. A descriptor byte is 1/512. */
+/* Returns the largest distance between descriptors with rounded and unrounded votes, over all features of a noise
+ * picture of `levels` gray levels. A unit of a descriptor byte is 1/512. */
 static double rounding_error(uint32_t levels, size_t *features) {
   hs_options o;
   assert_int_equal(hs_options_init(&o, HS_PROFILE_LOWE), HS_OK);

@@ -15,7 +15,7 @@ TEST(test_checksums) {
   assert_int_equal(crc_zip(0, "123456789", 9), 0xcbf43926u);
   assert_int_equal(crc_castagnoli(0, "123456789", 9), 0xe3069283u);
   assert_int_equal(crc_zip(crc_zip(0, "1234", 4), "56789", 5), 0xcbf43926u);
-  /* Long inputs use another code path, in pieces of any size: the combined pieces give the checksum of the whole. */
+  /* Long inputs use another code path. The checksum of the whole equals that of its pieces, of any size, combined. */
   enum { LONG = 100003 };
   uint8_t *bytes = malloc(LONG);
   assert_non_null(bytes);
@@ -28,7 +28,7 @@ TEST(test_checksums) {
   assert_int_equal(crc_zip(0, bytes, LONG), zip);
   assert_int_equal(crc_castagnoli(0, bytes, LONG), castagnoli);
   assert_int_equal(crc_zip(crc_zip(0, bytes, 20001), bytes + 20001, LONG - 20001), zip);
-  /* For every length and every alignment. */
+  /* Covers every length and every alignment. */
   for (size_t size = 0; size < 300; size++) {
     const uint8_t *from = bytes + size % 17;
     zip = castagnoli = 0;
@@ -97,7 +97,7 @@ TEST(test_keypoint_values) {
   assert_non_null(keypoint_fill_origin(&keypoint, 0.5, 0.0, 1.5));
 }
 
-/* Bytes of an array with the given header text. */
+/* Writes an array's .npy bytes with the given header text; returns their number. */
 static size_t make_npy(const char *header, const void *data, size_t size, uint8_t out[512]) {
   size_t length = strlen(header);
   memcpy(out, "\x93NUMPY\x01\x00", 8);
@@ -182,7 +182,7 @@ TEST(test_json_strings) {
 
 static void produce_word(feature_sink *sink, const void *user) { sink_text(sink, user); }
 
-/* An archive with the member "first" with some text and the empty member "second"; from malloc. */
+/* Returns an archive from malloc. Its member "first" has some text; its member "second" is empty. */
 static char *make_zip(size_t *size) {
   char *bytes = NULL;
   FILE *stream = open_memstream(&bytes, size);

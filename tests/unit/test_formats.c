@@ -8,8 +8,8 @@
 #include "pipeline/base/features.h"
 #include "pipeline/formats/formats.h"
 
-/* Fields that a format keeps. Positions and angles are exact if the tolerance is 0; a negative tolerance: no angle is
- * kept. */
+/* What a format keeps. Positions and angles are exact if the tolerance is 0. A negative tolerance means that angles are
+ * not kept. */
 typedef struct format_promise {
   hs_format id;
   const char *name, *ending;
@@ -17,7 +17,7 @@ typedef struct format_promise {
   bool keeps_response, keeps_octave, keeps_size, keeps_floats, holds_none;
 } format_promise;
 
-/* COLMAP's pixel origin costs coordinates near 0 their last digits; VisualSFM's floats cost half a unit. */
+/* Coordinates near 0 lose their last digits by COLMAP's pixel origin, and half a unit by VisualSFM's floats. */
 static const format_promise promises[] = {
     {HS_FORMAT_COLMAP, "colmap", ".txt", 1e-12f, 0, false, false, false, false, false},
     {HS_FORMAT_NPZ, "npz", ".npz", 0, 0, true, true, true, true, true},
@@ -64,7 +64,7 @@ static void check_keypoint(const format_promise *promise, const hs_keypoint *sav
   assert_true(fabsf(saved->y - loaded->y) <= promise->position_tolerance);
   assert_true(saved->sigma == loaded->sigma);
   const float kept = promise->angle_tolerance >= 0.0f ? saved->orientation : 0.0f;
-  const float turned = fabsf(kept - loaded->orientation); /* slightly less than 2 pi may be read as 0 */
+  const float turned = fabsf(kept - loaded->orientation); /* an angle slightly below 2 pi may be read as 0 */
   assert_true(fminf(turned, 6.2831853f - turned) <= promise->angle_tolerance || turned == 0.0f);
   assert_true(loaded->response == (promise->keeps_response ? saved->response : 0.0f));
   assert_int_equal(loaded->octave, promise->keeps_octave ? saved->octave : 0);
@@ -145,7 +145,7 @@ TEST(test_names_and_endings) {
   for (size_t p = 0; p < PROMISES; p++) {
     char path[64];
     (void)snprintf(path, sizeof path, "some/folder.x/name%s", promises[p].ending);
-    /* Two formats use the ending .sift; it means the text format. */
+    /* Two formats use the ending .sift, which selects the text format. */
     const hs_format by_name = promises[p].id == HS_FORMAT_VISUALSFM ? HS_FORMAT_VLFEAT : promises[p].id;
     assert_int_equal(hs_format_of_name(path), by_name);
     assert_non_null(format_by_name(promises[p].name));
@@ -156,7 +156,7 @@ TEST(test_names_and_endings) {
   for (size_t i = 0; i < FORMAT_COUNT; i++) assert_int_equal(format_at(i)->id, i + 1);
   assert_null(hs_format_name(HS_FORMAT_AUTO));
   assert_null(hs_format_name((hs_format)(FORMAT_COUNT + 1)));
-  /* One more format: a database, which needs image names; see test_colmap_content.c. */
+  /* There is one more format: a database, which needs image names; see test_colmap_content.c. */
   assert_non_null(format_by_id(HS_FORMAT_COLMAP_DB));
   assert_non_null(format_at(PROMISES));
   assert_null(format_at(PROMISES + 1));
@@ -356,7 +356,7 @@ TEST(test_wrong_arguments) {
   assert_int_equal(hs_save_features("a.npz", &features, &options), HS_ERR_OPTION);
   assert_int_equal(hs_load_features("a.npz", &features, &options), HS_ERR_OPTION);
   options = (hs_file_options){.struct_size = sizeof options};
-  features.reserved[3] = 1; /* from a later header, unknown */
+  features.reserved[3] = 1; /* an unknown field of a later header */
   assert_int_equal(hs_save_features("a.npz", &features, &options), HS_ERR_ARGUMENT);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Feature files that are damaged, make false claims, or meet a failing allocator: a status and a reason, never a crash,
- * a leak or inconsistent features.
+ * Feature files that are damaged, state false sizes, or are read with a failing allocator give a status and a reason,
+ * and never a crash, a leak or inconsistent features.
  */
 #include <sys/stat.h>
 
@@ -10,13 +10,13 @@
 
 enum { MESSAGE_BYTES = 256, MAX_FEATURES = 1000 };
 
-/* The bytes of a written file; beside is null except for openMVG. */
+/* The bytes of a written file. beside: the second file of openMVG; null for other formats. */
 typedef struct written_file {
   unsigned char *bytes, *beside;
   size_t size, second_size;
 } written_file;
 
-/* A database of many lists is tested in test_colmap_content.c. */
+/* Returns whether the format is a database of many lists, which test_colmap_content.c tests. */
 static bool is_database(const feature_format *format) { return format->read_from != NULL; }
 
 static void save_as(const feature_format *format, const char *path, const hs_features *features) {
@@ -72,7 +72,7 @@ static hs_status read_file(const feature_format *format, const written_file *fil
   return status;
 }
 
-/* Either a clear failure or usable features. Returns whether it was a failure. */
+/* Fails unless reading gives a clear failure or usable features. Returns whether it was a failure. */
 static bool check_outcome(const feature_format *format, const written_file *file) {
   char message[MESSAGE_BYTES];
   hs_features features = {0};
@@ -173,14 +173,14 @@ TEST(test_trailing_bytes) {
     assert_non_null(longer.bytes);
     memcpy(longer.bytes, file.bytes, file.size);
     memcpy(longer.bytes + file.size, "1 2\n", 4);
-    /* In YAML more lines may follow the values. */
+    /* YAML allows more lines after the values. */
     if (format->id != HS_FORMAT_OPENCV) assert_true(check_outcome(format, &longer));
     free(longer.bytes);
     free_file(&file);
   }
 }
 
-/* A text and a part of the expected message. */
+/* A text, and a part of the message expected for it. */
 typedef struct wrong_text {
   const char *format, *text, *reason;
 } wrong_text;
@@ -301,7 +301,7 @@ static const wrong_text wrong_texts[] = {
     {"npz", "PK", "too short for a zip"},
 };
 
-/* Whether the message contains one of the reasons, separated by |. */
+/* Returns whether the message contains one of the reasons, which are separated by |. */
 static bool message_has(const char *message, const char *reasons) {
   char copy[128];
   (void)snprintf(copy, sizeof copy, "%s", reasons);
@@ -355,7 +355,7 @@ TEST(test_claims_are_limited_first) {
   }
 }
 
-/* Memory held at the same time by a reader is within max_memory_bytes, whether the limit suffices or not. */
+/* The memory that a reader holds at one time is within max_memory_bytes, whether the limit suffices or not. */
 static void check_memory_within(const char *path, uint64_t limit, bool is_enough) {
   scoped_counter counter = {0};
   char message[MESSAGE_BYTES] = "";

@@ -24,7 +24,7 @@ static hs_features load_data(const char *name) {
   return features;
 }
 
-/* The values that the programs in tests/data write, recomputed. */
+/* Compares with the values that the programs in tests/data write, which are computed again here. */
 static void check_numpy(const hs_features *features, bool with_extras) {
   assert_int_equal(features->count, ROWS);
   for (int i = 0; i < ROWS; i++) {
@@ -111,7 +111,7 @@ TEST(test_vlfeat_program_output) {
   (void)fclose(file);
 }
 
-/* The rest is handwritten with the documented layouts. */
+/* The other files are written here, with the documented layouts. */
 static hs_features load_text(const char *name, const char *text) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
@@ -333,7 +333,7 @@ TEST(test_visualsfm_versions) {
       scoped_features features = load_bytes("a.sift", file, SIZE);
       assert_int_equal(features.count, 1);
       assert_true(features.keypoints[0].x == 12.0f && features.keypoints[0].y == 7.0f);
-      assert_true(features.keypoints[0].sigma == (scale > 0 ? 2.0f : 1.0f)); /* unknown: 1 */
+      assert_true(features.keypoints[0].sigma == (scale > 0 ? 2.0f : 1.0f)); /* a scale of 0 is unknown and read as 1 */
       check_counting_entries(&features, 0);
     }
 }
@@ -442,7 +442,7 @@ static uint32_t crc_of(const unsigned char *bytes, size_t size) {
   return ~crc;
 }
 
-/* A gzip member with one stored block. Returns its size: `size` and 23 bytes more. */
+/* Writes a gzip member with one stored block. Returns its size, which is `size` + 23. */
 static size_t gzip_member(const void *bytes, size_t size, unsigned char *out) {
   static const unsigned char head[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
   memcpy(out, head, sizeof head);
@@ -454,7 +454,7 @@ static size_t gzip_member(const void *bytes, size_t size, unsigned char *out) {
   return size + 23;
 }
 
-/* Two members with zeros at the end, as written by tapes and some programs. */
+/* Writes two members with zeros after them, as tapes and some programs do. */
 static size_t gzip_file(const char *text, unsigned char *out) {
   const size_t half = strlen(text) / 2;
   size_t size = gzip_member(text, half, out);
@@ -512,10 +512,10 @@ TEST(test_damaged_compressed_files) {
   for (size_t cut = 3; cut < size; cut += 17) check_compressed_fault(packed, cut, HS_ERR_FORMAT, "cut off");
   packed[size] = 'x';
   check_compressed_fault(packed, size + 1, HS_ERR_FORMAT, "follow the compressed content");
-  packed[40] ^= 1; /* wrong CRC */
+  packed[40] ^= 1; /* the CRC is wrong */
   check_compressed_fault(packed, size, HS_ERR_FORMAT, "damaged");
   packed[40] ^= 1;
-  packed[10] = 7; /* invalid block type */
+  packed[10] = 7; /* the block type is invalid */
   check_compressed_fault(packed, size, HS_ERR_FORMAT, "damaged");
   enum { BOMB = 48, PART = 60000 };
   unsigned char *bomb = malloc((size_t)BOMB * (PART + 23)), *spaces = malloc(PART);

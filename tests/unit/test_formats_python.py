@@ -38,7 +38,7 @@ def program():
 
 
 class Truth:
-    """The input of write_sample_features as exact float32 values."""
+    """The input of write_sample_features, as exact float32 values."""
 
     def __init__(self, folder):
         rows = [[float.fromhex(word) if "x" in word else float(word) for word in line.split()]
@@ -66,7 +66,7 @@ def check_npz(folder, truth, style):
         assert types["keypoints"] == types["responses"] == "float32", types
         assert types["octaves"] == types["levels"] == "int8", types
         assert types["image_size"] == types["method_version"] == "int32", types
-        assert arrays["method_version"].shape == () and int(arrays["method_version"]) == 0  # of unknown provenance
+        assert arrays["method_version"].shape == () and int(arrays["method_version"]) == 0  # 0: the descriptors' origin is unknown
         equal("npz origin", arrays["origin"], [0, 0, 0, 0])
         assert types["origin"] == "int32", types
         assert "clockwise" in str(arrays["convention"]), arrays["convention"]
@@ -123,7 +123,7 @@ def check_opencv(folder, truth, style):
         assert abs(math.radians(angle) - truth.places[i, 3]) < 1e-6 and 0 <= angle < 360
         octave, level, part = unpack_octave(int(packed))
         assert (octave, level, class_id) == (truth.octaves[i], truth.levels[i], -1)
-        # size is 2 sigma, sigma = 1.6 * 2^(octave + (level + offset) / 3): cv::SIFT's own relation.
+        # cv::SIFT's own relations are size = 2 sigma and sigma = 1.6 * 2^(octave + (level + offset) / 3).
         offset = part / 255 - 0.5
         assert abs(size / 2 - 1.6 * 2 ** (octave + (level + offset) / 3)) < size * 1e-3, (size, part)
     if style == "none":
@@ -189,7 +189,7 @@ def check_oxford(folder, truth, style):
 
 
 def check_bin(folder, truth, style):
-    """Mapped by the byte layout in FORMATS.md, not parsed."""
+    """Checks a file by the byte layout in FORMATS.md."""
     path = folder / "bin.hsf"
     header = numpy.fromfile(path, dtype=numpy.dtype([
         ("magic", "S8"), ("endian", "<u4"), ("version", "<u2"), ("header", "<u2"), ("method", "<u4"), ("type", "<u4"),

@@ -13,7 +13,7 @@ enum { COUNT = 5 };
 
 static hs_frame frame_of(size_t i) { return (hs_frame){2.0f + (float)i, 0.25f, -0.5f, 3.0f}; }
 
-/* A list with frames; freed by hs_features_free. */
+/* Returns a list with frames, which hs_features_free frees. */
 static hs_features framed(void) {
   hs_features plain = {0}, f = {0};
   feature_maker_fill(&plain, COUNT, FEATURES_U8, 3);
@@ -92,7 +92,7 @@ static uint64_t digest_of(const hs_features *f) {
   return digest;
 }
 
-/* With frames, without frames, and without features. */
+/* Checks lists with frames, without frames, and without features. */
 static void check_kept(hs_format format, const char *name) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
@@ -138,7 +138,7 @@ static uint8_t *file_bytes(const hs_features *f, hs_format format, const scratch
   return bytes;
 }
 
-/* Reads the bytes in place of the file. */
+/* Writes the bytes to the file and reads it. */
 static hs_status status_of(const char *path, const uint8_t *bytes, size_t size) {
   scoped_features loaded = {0};
   FILE *file = fopen(path, "wb");
@@ -204,7 +204,7 @@ TEST(test_hostile_json) {
   }
 }
 
-/* Image of a circle under a frame: A A'. */
+/* Compares the images of a circle under two frames, by A A'. */
 static void check_same_ellipse(const hs_frame *f, const hs_frame *g) {
   const double one[3] = {(double)(f->a11 * f->a11 + f->a12 * f->a12), (double)(f->a11 * f->a21 + f->a12 * f->a22),
                          (double)(f->a21 * f->a21 + f->a22 * f->a22)};
@@ -277,7 +277,7 @@ TEST(test_colmap) {
   for (size_t i = 0; i < COLMAP_COLUMNS; i++) assert_true(bytes_get_f32(row + 4 * i) == expected[i]);
   assert_null(colmap_keypoint_get(row, COLMAP_COLUMNS, &back));
   assert_true(back.x == 10.0f && back.y == 20.0f);
-  assert_true(fabs((double)back.orientation - atan2(4.0, 3.0)) < 1e-6); /* the first column's direction */
+  assert_true(fabs((double)back.orientation - atan2(4.0, 3.0)) < 1e-6); /* direction of the frame's first column */
   assert_true(fabs((double)back.sigma - 0.5 * (5.0 + sqrt(1.0625))) < 1e-5);
   hs_frame read;
   colmap_frame_get(row, &read);
@@ -285,10 +285,10 @@ TEST(test_colmap) {
   uint8_t rows[2 * COLMAP_KEYPOINT_BYTES];
   colmap_keypoint_put(&back, rows);
   colmap_keypoint_put(&k, rows + COLMAP_KEYPOINT_BYTES);
-  assert_false(colmap_rows_are_framed(rows, 2)); /* circles, rotated ones too */
+  assert_false(colmap_rows_are_framed(rows, 2)); /* all rows are circles, some of them rotated */
   memcpy(rows, row, sizeof row);
   assert_true(colmap_rows_are_framed(rows, 2));
   memset(rows + COLMAP_KEYPOINT_BYTES + 16, 0, 8);
-  assert_false(colmap_rows_are_framed(rows, 2)); /* one has no inverse */
+  assert_false(colmap_rows_are_framed(rows, 2)); /* one row has no inverse */
   assert_false(colmap_rows_are_framed(rows, 0));
 }

@@ -1,6 +1,6 @@
 /*
- * Small linear algebra and the root finder of geometric verification: results satisfy their equations; degenerate
- * inputs.
+ * Small linear algebra and the root finder of geometric verification: results satisfy their equations, for degenerate
+ * inputs too.
  */
 
 #include "tests/support/test.h"
@@ -46,7 +46,7 @@ TEST(test_svd) {
     double m[9], p[9], q[9];
     fill(&random, m, 9);
     expect_decomposition(m);
-    /* of rank 2 and of rank 1 */
+    /* a matrix of rank 2, then one of rank 1 */
     fill(&random, p, 9);
     memcpy(q, p, sizeof q);
     for (int i = 0; i < 3; i++) q[6 + i] = 2.0 * p[i] - 3.0 * p[3 + i];
@@ -137,5 +137,6 @@ TEST(test_samples) {
       for (int k = 0; k < i; k++) assert_true(sample[k] != sample[i]);
     }
   }
-  for (int i = 0; i < 9; i++) assert_in_range(seen[i], 6800, 7200); /* 7000 expected, 39 is a standard deviation */
+  /* the expected number is 7000, with a standard deviation of 39 */
+  for (int i = 0; i < 9; i++) assert_in_range(seen[i], 6800, 7200);
 }

@@ -13,7 +13,7 @@
 #include "pipeline/matching/geometry/scoring.h"
 #include "tests/support/two_view_scene.h"
 
-/* A scene in working coordinates: here pixels / 300, about (320, 240). */
+/* A scene in working coordinates, here (pixels - (320, 240)) / 300. */
 typedef struct working_scene {
   two_view_scene scene;
   double columns[4][TWO_VIEW_MAX];
@@ -47,7 +47,7 @@ static working_scene *make_scene(two_view_kind kind, hs_geometry_model model, si
   return w;
 }
 
-/* The candidates of one sample, which must not depend on the sample's lane in the batch. */
+/* Returns the candidates of one sample, which must not depend on the sample's lane in the batch. */
 static int solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates) {
   static geometry_batch batch;
   const int size = geometry_sample_size(problem->model);
@@ -64,7 +64,7 @@ static int solve(const geometry_problem *problem, const uint32_t *sample, geomet
   return count;
 }
 
-/* The largest error over all matches, pixels. */
+/* Returns the largest error over all matches, in pixels. */
 static double largest_error(const geometry_problem *problem, const double matrix[9]) {
   double largest = 0.0;
   for (size_t i = 0; i < problem->matches.count; i++) {
@@ -75,7 +75,8 @@ static double largest_error(const geometry_problem *problem, const double matrix
   return sqrt(largest) / WORKING_SCALE;
 }
 
-/* Samples of exact points: one of the solutions fits all other points too; each fits its own sample. */
+/* For samples of exact points, one of the solutions fits all other points too, and each solution fits its own
+ * sample. */
 static void expect_truth_among_solutions(hs_geometry_model model, two_view_kind kind, double bound,
                                          int missing_allowed) {
   working_scene *const w = make_scene(kind, model, 40, 0.0, 7);
@@ -89,7 +90,7 @@ static void expect_truth_among_solutions(hs_geometry_model model, two_view_kind 
     random_sample(&random, 40, size, sample);
     const int count = solve(&w->problem, sample, candidates);
     assert_in_range(count, 0, GEOMETRY_SOLUTIONS_MAX);
-    if (count == 0 && model == HS_HOMOGRAPHY) continue; /* nearly collinear */
+    if (count == 0 && model == HS_HOMOGRAPHY) continue; /* the points are nearly collinear */
     double best = INFINITY;
     for (int i = 0; i < count; i++) {
       best = fmin(best, largest_error(&w->problem, candidates[i].matrix));
@@ -114,7 +115,7 @@ TEST(test_truth_among_solutions) {
   expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_PLANE, 1.0e-6, 0);
   expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_ROTATION, 1.0e-6, 0);
   expect_truth_among_solutions(HS_FUNDAMENTAL, TWO_VIEW_VOLUME, 1.0e-3, 6);
-  /* the search for roots skips two solutions within one cell */
+  /* the search for roots misses two solutions within one cell */
   expect_truth_among_solutions(HS_ESSENTIAL, TWO_VIEW_VOLUME, 1.0e-3, 15);
   expect_truth_among_solutions(HS_ESSENTIAL, TWO_VIEW_PLANE, 1.0e-3, 15);
 }
@@ -206,7 +207,7 @@ TEST(test_refit_converges) {
   }
 }
 
-/* A matrix near m of the same kind: its elements disturbed, then its singular values corrected. */
+/* Computes a matrix near m of the same kind: disturbs the elements of m, then corrects its singular values. */
 static void disturb(hs_geometry_model model, const double m[9], double size, random_state *random, double out[9]) {
   double near[9], u[9], s[3], v[9];
   for (int i = 0; i < 9; i++) near[i] = m[i] + size * ((double)random_next(random) * 0x1p-63 - 1.0);
@@ -216,7 +217,7 @@ static void disturb(hs_geometry_model model, const double m[9], double size, ran
     out[i] = s[0] * u[3 * (i / 3)] * v[3 * (i % 3)] + s[1] * u[3 * (i / 3) + 1] * v[3 * (i % 3) + 1];
 }
 
-/* The score that polishing maximises. */
+/* Returns the score that polishing maximises. */
 static double height_of(const geometry_problem *problem, const geometry_candidate *candidate) {
   geometry_problem near = *problem;
   near.threshold *= 0.5;
@@ -258,7 +259,7 @@ TEST(test_polish_ends_on_top) {
   }
 }
 
-/* The error of a match is the distance that its points must move: along the normal of an epipolar line, or from a
+/* The error of a match is the distance by which its points must move: along the normal of an epipolar line, or from a
  * mapped point. */
 TEST(test_errors_are_pixels) {
   /* a translation along x: b = a + (3, 0) exactly, F of a sideways camera: y equal in both */
@@ -269,10 +270,10 @@ TEST(test_errors_are_pixels) {
   double square;
   problem.model = HS_HOMOGRAPHY;
   geometry_errors(&problem, shift, 0, 1, &square);
-  assert_true(fabs(square - 0.5) < 1.0e-14); /* |x' - H x| = 1, both points may move: 1 / sqrt 2 */
+  assert_true(fabs(square - 0.5) < 1.0e-14); /* |x' - H x| = 1, but both points may move, so the error is 1 / sqrt 2 */
   problem.model = HS_FUNDAMENTAL;
   geometry_errors(&problem, rows_equal, 0, 1, &square);
-  assert_true(fabs(square - 0.32) < 1.0e-14); /* 0.8 between the lines, shared by two points */
+  assert_true(fabs(square - 0.32) < 1.0e-14); /* the lines are 0.8 apart, and both points share this distance */
   problem.model = HS_HOMOGRAPHY;
   const double behind[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0};
   geometry_errors(&problem, behind, 0, 1, &square);

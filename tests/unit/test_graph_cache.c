@@ -1,8 +1,8 @@
 /*
  * The cache of recorded frames of a device's context.
  *
- * A key met again is found; the least recently used entry is evicted first; more alternating sizes than entries are
- * never found. Also tests which spare graph executes a new frame.
+ * A key that comes again is found. The least recently used entry is evicted first. If more sizes alternate than there
+ * are entries, none is found. Also tests which spare graph executes a new frame.
  */
 #include "tests/support/test.h"
 
@@ -43,7 +43,7 @@ TEST_BETWEEN(test_met_again, empty_cache, NULL) {
   assert_ptr_not_equal(first, second);
   graph_key k = key_of_width(640);
   bool again = true;
-  k.user_keypoints = 1; /* any field tells keys apart */
+  k.user_keypoints = 1; /* keys that differ in any field are different */
   (void)graph_cache_meet(&cache, &k, &again);
   assert_false(again);
   assert_true(meet(640, NULL));
@@ -95,7 +95,7 @@ TEST_BETWEEN(test_unmet, empty_cache, NULL) {
 
 static cuda_graph graph_number(int n) { return (cuda_graph)(void *)((char *)(void *)&cache + n); }
 
-/* A new frame of this width, executed by a spare whose graph was made for lists of this shape. */
+/* Returns the spare that executes a new frame of this width, whose lists have this shape. */
 static graph_spare *change(int32_t width, uint64_t shape) {
   graph_entry *e;
   assert_false(meet(width, &e));

@@ -1,7 +1,7 @@
 /*
  * The split of a frame between a device and the CPU, with a fake device.
  *
- * The fake device's pinned results come from a whole frame on the CPU, its last level from the reference.
+ * The fake device's pinned results come from a whole frame on the CPU, and its last level comes from the reference.
  */
 #include "tests/support/test.h"
 
@@ -9,16 +9,16 @@
 #include "pipeline/frame/run_frame.h"
 #include "tests/support/reference_frame.h"
 
-/* The fake device. */
+/* State of the fake device. */
 static struct {
   const hs_features *whole;
   const reference_frame *reference;
   hs_keypoint *records;
   unsigned char *descriptors;
   uint32_t room;
-  int32_t octaves;    /* of the frame in progress; 0: all */
-  int32_t too_short;  /* number of frames whose lists are still too short */
-  int32_t runs_whole; /* frames without the CPU */
+  int32_t octaves;    /* number of octaves that the device makes in the current frame; 0: all */
+  int32_t too_short;  /* number of further frames whose lists are too short */
+  int32_t runs_whole; /* number of frames without the CPU */
 } device;
 
 static hs_status begin_on_device(hs_context *c, const frame_request *r, const frame_placement *place) {
@@ -94,7 +94,7 @@ static hs_context *hybrid_context(const hs_options *options) {
   return c;
 }
 
-/* The picture and its features from the CPU, computed once for all cases, because the reference is slow. */
+/* The picture and its features from the CPU, computed once for all cases because the reference is slow. */
 static struct {
   hs_image image;
   hs_options options;
@@ -187,7 +187,7 @@ TEST(test_repeated_frames_count_once) {
   device.too_short = 2;
   c->keypoint_capacity = c->feature_capacity = 32;
   check_frame(&p, c, "repeated");
-  assert_true(c->statistics.regrown_frames >= 3); /* one more for the results' capacity */
+  assert_true(c->statistics.regrown_frames >= 3); /* lists grow once more for the results */
   assert_int_equal(c->statistics.frames, 1);
   assert_int_equal(c->statistics.features, p.expected.count);
   check_frame(&p, c, "after it");

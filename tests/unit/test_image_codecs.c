@@ -1,6 +1,6 @@
 /*
- * TIFF, WebP and BMP: stored files of every kind against PNG and PNM with the same samples; orientations, EXIF, limits,
- * every failing allocation, and files truncated and changed anywhere.
+ * TIFF, WebP and BMP: stored files of every kind equal PNG and PNM files with the same samples; orientations, EXIF,
+ * limits, every failing allocation, and files truncated and changed anywhere.
  */
 #include "tests/support/test.h"
 
@@ -22,7 +22,7 @@ static image_file read_kept(const char *name) {
   return file;
 }
 
-/* Whether this build reads a stored file. */
+/* Returns whether this build reads a stored file. */
 static bool has_library(const char *name) {
   return !((strncmp(name, "tiff", 4) == 0 && !HARTSIFT_HAVE_TIFF) ||
            (strncmp(name, "webp", 4) == 0 && !HARTSIFT_HAVE_WEBP) ||
@@ -120,7 +120,7 @@ TEST(masks_are_scaled) {
   }
 }
 
-/* The stored picture, rotated by the test itself. */
+/* Compares with the stored picture, which the test rotates. */
 static void check_turned(const char *name, const hs_image *stored, int orientation, int32_t ignore) {
   const hs_load_options options = {.ignore_exif = ignore};
   scoped_image image = load_kept(name, options);
@@ -160,7 +160,7 @@ TEST(exif_is_told) {
   uint8_t segment[EXIF_MAKER_BYTES];
   const size_t bytes = exif_maker_make('M', fields, sizeof fields / sizeof fields[0], segment);
   image_file file = read_kept("webp_exif1.webp");
-  size_t at = 12; /* the first chunk; the EXIF chunk is the last */
+  size_t at = 12; /* position of the first chunk; the EXIF chunk is the last */
   while (memcmp(file.bytes + at, "EXIF", 4) != 0)
     at += 8 + ((size_t)(file.bytes[at + 4] | file.bytes[at + 5] << 8) + 1) / 2 * 2;
   memcpy(file.bytes + at + 8, segment, bytes);
@@ -228,7 +228,7 @@ TEST(allocations_may_fail) {
   }
 }
 
-/* A changed file is read or refused within its limits with a reason; a sanitizer detects any read beyond its end. */
+/* A changed file is read, or refused with a reason, within its limits. A sanitizer detects any read beyond its end. */
 static void try_mutant(const uint8_t *bytes, size_t size) {
   scoped_file exact = {malloc(size > 0 ? size : 1), size};
   assert_non_null(exact.bytes);

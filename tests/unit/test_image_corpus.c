@@ -15,7 +15,7 @@ static void join(char path[CORPUS_PATH_BYTES], const char *folder, const char *n
   assert_true(snprintf(path, CORPUS_PATH_BYTES, "%s/%s", folder, name) < CORPUS_PATH_BYTES);
 }
 
-/* A folder of the collections; skips the test if it is missing. */
+/* Finds a folder of the collections; skips the test if it is missing. */
 static void find_collection(char path[CORPUS_PATH_BYTES], const char *name) {
   const char *data = getenv("HARTSIFT_DATA");
   join(path, data ? data : HARTSIFT_SOURCE_DIR "/../shared/data", name);
@@ -39,7 +39,7 @@ static hs_status load(const char *folder, const char *name, hs_load_options opti
   return status;
 }
 
-/* Whether a failure only means that the build lacks the library. */
+/* Returns whether a failure only means that the build lacks the library. */
 static int lacks_library(hs_status status) {
   return status == HS_ERR_UNSUPPORTED && !(HARTSIFT_HAVE_PNG && HARTSIFT_HAVE_JPEG);
 }
@@ -62,7 +62,7 @@ static int same_pixels(const char *folder, const char *one, const char *two, int
   return same;
 }
 
-/* No pixel depends on previous memory content, not even in damaged files that are accepted. */
+/* No pixel may depend on earlier content of the memory, not even in damaged files that are accepted. */
 static void check_repeatable(const char *folder, const char *name) {
   counted_allocator counters[2] = {{.fill = 0x00}, {.fill = 0xFF}};
   hs_allocator allocators[2];
@@ -85,7 +85,7 @@ static void check_repeatable(const char *folder, const char *name) {
 
 static void check_line(const char *folder, const char *name, const char *class, int width, int height) {
   for (int keep_colour = 0; keep_colour < 2; keep_colour++) {
-    /* Listed sizes are stored sizes, before any rotation. */
+    /* The manifest lists stored sizes, before any rotation. */
     const hs_load_options options = {.ignore_exif = 1, .keep_colour = keep_colour};
     hs_image image;
     const hs_status status = load(folder, name, options, &image);
@@ -176,7 +176,7 @@ TEST(test_generated_collection) {
   assert_true(same_pixels(folder, "png_gray8.png", "pnm_gray8.pgm", 0));
   assert_true(same_pixels(folder, "png_gray8.png", "png_interlaced.png", 0));
   assert_true(same_pixels(folder, "png_rgb8.png", "pnm_rgb8.ppm", 1));
-  /* The same luma for any sampling of chroma. */
+  /* Luma does not depend on the sampling of chroma. */
   assert_true(same_pixels(folder, "jpeg_420.jpg", "jpeg_444.jpg", 0));
   assert_true(same_pixels(folder, "jpeg_420.jpg", "jpeg_progressive.jpg", 0));
 }
@@ -195,7 +195,7 @@ static void check_suite_file(const char *folder, const char *name) {
   check_repeatable(folder, name);
   assert_int_equal(status, HS_OK);
   assert_int_equal(image.type, strncmp(name + 6, "16", 2) == 0 ? HS_U16 : HS_U8);
-  if (name[0] == 's') { /* s01..s40: the side */
+  if (name[0] == 's') { /* names s01..s40 give the length of a side */
     const int side = (name[1] - '0') * 10 + (name[2] - '0');
     assert_int_equal(image.width, side);
     assert_int_equal(image.height, side);
@@ -204,7 +204,7 @@ static void check_suite_file(const char *folder, const char *name) {
     assert_int_equal(image.height, 32);
   }
   hs_image_free(&image);
-  char twin[64]; /* interlaced or not */
+  char twin[64]; /* the same picture, interlaced or not */
   snprintf(twin, sizeof twin, "%s", name);
   if (name[3] == 'i' && (name[0] == 's' || strncmp(name, "bas", 3) == 0)) {
     twin[3] = 'n';
@@ -228,7 +228,7 @@ TEST(test_png_suite) {
   }
   closedir(directory);
   assert_true(files > 100);
-  /* The same picture in one, two, four and many chunks, and at all compression levels. */
+  /* One picture is stored in one, two, four and many chunks, and at all compression levels. */
   assert_true(same_pixels(folder, "oi1n2c16.png", "oi2n2c16.png", 1));
   assert_true(same_pixels(folder, "oi1n2c16.png", "oi4n2c16.png", 1));
   assert_true(same_pixels(folder, "oi1n2c16.png", "oi9n2c16.png", 1));
@@ -260,7 +260,7 @@ TEST(test_jpeg_reference) {
 
 enum { THUMB_WIDTH = 45, THUMB_HEIGHT = 30, THUMB_STEP = 40 };
 
-/* Means of 40 x 40 pixels. */
+/* Computes means of 40 x 40 pixels. */
 static void make_thumbnail(const char *folder, const char *name, double thumb[THUMB_WIDTH * THUMB_HEIGHT]) {
   scoped_image image;
   assert_int_equal(load(folder, name, (hs_load_options){0}, &image), HS_OK);
@@ -289,8 +289,8 @@ TEST(test_exif_collection) {
       difference += (other < 0 ? -other : other) / (THUMB_WIDTH * THUMB_HEIGHT);
       mirrored += (back < 0 ? -back : back) / (THUMB_WIDTH * THUMB_HEIGHT);
     }
-    assert_true(difference < 2.0); /* of 255; difference from separate coding */
-    assert_true(mirrored > 10.0);  /* the photograph itself is not symmetric */
+    assert_true(difference < 2.0); /* mean difference in units of 255; the files were encoded separately */
+    assert_true(mirrored > 10.0);  /* the photograph itself is not symmetric, so a mirrored one differs */
   }
 }
 

@@ -61,7 +61,7 @@ TEST_IN_FOLDER(test_unusable_files) {
   assert_load_fails(path, HS_ERR_FORMAT, path);
   assert_load_fails("/dev/null", HS_ERR_FORMAT, "empty");
   if (access("/dev/zero", R_OK) == 0)
-    assert_load_fails("/dev/zero", HS_ERR_FORMAT, "/dev/zero"); /* endless: reading must stop early */
+    assert_load_fails("/dev/zero", HS_ERR_FORMAT, "/dev/zero"); /* the file is endless, so reading must stop early */
   if (geteuid() != 0) {
     assert_int_equal(chmod(path, 0), 0);
     assert_load_fails(path, HS_ERR_IO, path);
@@ -116,7 +116,7 @@ TEST_IN_FOLDER(test_limits) {
   options.max_pixels = 5;
   assert_int_equal(hs_load_image(path, &options, &image), HS_ERR_LIMIT);
   options.max_pixels = 0;
-  /* The file, the picture and a row of the picture. */
+  /* memory of the file, the picture and a row of the picture */
   options.max_memory_bytes = SMALL_BYTES + 6 + 3;
   assert_int_equal(hs_load_image(path, &options, &image), HS_OK);
   hs_image_free(&image);
@@ -147,7 +147,7 @@ TEST_IN_FOLDER(test_every_allocation_fails_once) {
     assert_int_equal(counter.alive, status == HS_OK ? 1 : 0);
   }
   assert_int_equal(counter.alive, 0);
-  assert_true(fail_at >= 5); /* the file twice, picture and row; then none fails */
+  assert_true(fail_at >= 5); /* allocations: the file twice, picture and row; after these, none fails */
 }
 
 TEST_IN_FOLDER(test_pipes) {
@@ -160,7 +160,7 @@ TEST_IN_FOLDER(test_pipes) {
   assert_int_equal(write(ends[1], small_pgm, SMALL_BYTES), SMALL_BYTES);
   close(ends[1]);
   snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-  if (access(path, R_OK) == 0) assert_loads_small(path); /* as in a shell's process substitution */
+  if (access(path, R_OK) == 0) assert_loads_small(path); /* a name as from a shell's process substitution */
   close(ends[0]);
 }
 
@@ -179,7 +179,7 @@ TEST_IN_FOLDER(test_standard_input) {
     const hs_status first = hs_load_image("-", NULL, &image);
     const int good = first == HS_OK && image.width == 3 && memcmp(image.data, "abcdef", 6) == 0;
     hs_image_free(&image);
-    /* Standard input is now at its end. */
+    /* After the first read, standard input is at its end. */
     const hs_status second = hs_load_image("-", &options, &image);
     _exit(good && second == HS_ERR_FORMAT && strstr(message, "standard input") ? 0 : 2);
   }
@@ -209,9 +209,9 @@ TEST(test_endless_pipe) {
   if (child == 0) {
     static const char zeros[4096];
     close(ends[0]);
-    ssize_t written = write(ends[1], "II*", 4); /* a TIFF: its directory may be at any offset */
+    ssize_t written = write(ends[1], "II*", 4); /* begins as a TIFF, whose directory may be at any offset */
     while (written > 0) written = write(ends[1], zeros, sizeof zeros);
-    _exit(0); /* not reached: SIGPIPE */
+    _exit(0); /* not reached, because SIGPIPE ends the process */
   }
   close(ends[1]);
   assert_int_equal(hs_load_image(path, &options, &image), HS_ERR_LIMIT);
@@ -268,7 +268,7 @@ TEST(test_scenes) {
 
 /* ---- saving */
 
-/* A view into a wider picture: the padding between rows must not be written. */
+/* Returns a view into a wider picture. The padding between its rows must not be written. */
 static hs_image padded_view(uint8_t *bytes, hs_pixel_layout layout) {
   const size_t row = layout == HS_RGB ? 33 : 11;
   for (size_t y = 0; y < 7; y++)

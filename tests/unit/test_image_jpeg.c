@@ -12,7 +12,7 @@ enum { WIDTH = 43, HEIGHT = 29 };
 /* The standard's wording: the sides of the picture at the stored row 0 and column 0. */
 TEST(test_exif_placement) {
   enum { W = 3, H = 2 };
-  /* Stored: 0 1 2 / 3 4 5. */
+  /* The stored picture is 0 1 2 / 3 4 5. */
   static const uint8_t seen[9][W * H] = {{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3},
                                          {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2}, {0, 3, 1, 4, 2, 5},
                                          {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
@@ -37,7 +37,7 @@ TEST(test_exif_placement) {
 
 #if HARTSIFT_HAVE_JPEG
 
-/* Smooth in every channel, so that coding preserves it, and asymmetric. */
+/* Fills in samples that are smooth in every channel, so that coding preserves them, and asymmetric. */
 static void fill_samples(uint8_t *samples, size_t channels, int32_t width, int32_t height) {
   for (int32_t y = 0; y < height; y++) {
     for (int32_t x = 0; x < width; x++)
@@ -135,7 +135,7 @@ TEST(test_every_cut) {
     scoped_image whole;
     load(&file, 0, &whole);
     for (size_t size = 0; size < file.size; size++) {
-      uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
+      uint8_t *part = malloc(size + 1); /* one byte more than the file: the reader must not read it */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
       scoped_image image;
@@ -152,7 +152,7 @@ TEST(test_every_cut) {
     }
     image_file_free(&file);
   }
-  assert_true(accepted >= 2); /* a missing end marker alone does no harm */
+  assert_true(accepted >= 2); /* files that only lack the end marker are read */
 }
 
 TEST(test_orientation_is_applied) {
@@ -240,7 +240,7 @@ TEST(test_memory_of_whole_mcus) {
   for (size_t i = 0; !frame && i + 12 < file.size; i++)
     if (file.bytes[i] == 0xFF && file.bytes[i + 1] == 0xC2) frame = file.bytes + i;
   assert_non_null(frame);
-  frame[11] = 0x41; /* 4 x 1 */
+  frame[11] = 0x41; /* sampling factors 4 x 1 */
   hs_image image;
   hs_load_options options = {.struct_size = sizeof options};
   options.max_memory_bytes = file.size + 8 * 640 + (256 << 10) + 4 * 8 + 8 * 64 + 80 * 4 * 128;

@@ -5,7 +5,7 @@
 
 #include "pipeline/include/hartsift_batch.h"
 
-/* The variables A=3 and B=x. */
+/* Defines the variables A=3 and B=x. */
 static const char *variable(void *user, const char *name) {
   (void)user;
   return strcmp(name, "A") == 0 ? "3" : strcmp(name, "B") == 0 ? "x" : NULL;
@@ -13,7 +13,7 @@ static const char *variable(void *user, const char *name) {
 
 TEST(test_shards) {
   static const struct {
-    const char *text, *message; /* message: "" where there is one */
+    const char *text, *message; /* message: "" if there is none */
     int32_t shard, shards;
   } cases[] = {
       {"2/3", "", 2, 3},

@@ -28,7 +28,7 @@ TEST(names_follow_each_other_naturally) {
   expect_pairs(&pairs, next, 4);
   assert_int_equal(hs_pair_sequence(names, 5, 2, 0, &pairs), HS_OK);
   expect_pairs(&pairs, two, 7);
-  /* The images 2^0 and 2^1 positions further are among the next two. */
+  /* Images at distances 2^0 and 2^1 in this order are already among the next two. */
   assert_int_equal(hs_pair_sequence(names, 5, 2, 1, &pairs), HS_OK);
   expect_pairs(&pairs, two, 7);
   assert_int_equal(hs_pair_sequence(names, 5, 1000000, 1, &pairs), HS_OK);
@@ -41,7 +41,7 @@ TEST(quadratic_adds_powers_of_two) {
   scoped_pairs pairs = {0};
   (void)state;
   for (int i = 0; i < 40; i++) {
-    snprintf(texts[i], sizeof texts[i], "%d", i); /* no zeros in front: 2 before 10 */
+    snprintf(texts[i], sizeof texts[i], "%d", i); /* the numbers have no zeros in front: 2 comes before 10 */
     names[i] = texts[i];
   }
   assert_int_equal(hs_pair_sequence(names, 40, 5, 1, &pairs), HS_OK);
@@ -61,7 +61,7 @@ TEST(hard_names) {
   static const char *const names[] = {
       "x", "x", "", "9", "10", "00", "0", "\xc3\xa9", "99999999999999999999999", "99999999999999999999998"};
   static const uint32_t none[1][2] = {{0, 0}};
-  /* "" "0" "00" "9" "10" ...98 ...99 "x" "x" "é" */
+  /* natural order: "" "0" "00" "9" "10" ...98 ...99 "x" "x" "é" */
   static const uint32_t next[][2] = {{0, 1}, {0, 8}, {1, 7}, {2, 6}, {3, 4}, {3, 5}, {4, 9}, {5, 6}, {8, 9}};
   scoped_pairs pairs = {0};
   (void)state;
@@ -81,7 +81,7 @@ TEST(hard_names) {
 
 /* ------------------------------------------------------------------ positions */
 
-/* Clusters along a road, some images at the same position, some without one. */
+/* Makes clusters of positions along a road. Some images share a position, some have none. */
 static void make_places(double *places) {
   uint32_t state = 9;
   for (int i = 0; i < PLACES; i++) {
@@ -101,7 +101,7 @@ static double apart(const double *places, size_t a, size_t b) {
   return squares >= 0.0 ? sqrt(squares) : INFINITY;
 }
 
-/* Number of images nearer to a than b is, or equally near with a smaller number. */
+/* Returns the number of images that are nearer to a than b is, or equally near with a smaller index. */
 static size_t rank_of(const double *places, size_t a, size_t b) {
   const double distance = apart(places, a, b);
   size_t nearer = 0;
@@ -156,12 +156,12 @@ TEST(places_on_earth) {
   assert_true(place[0] == 6378137.0 && place[1] == 0.0 && place[2] == 0.0);
   assert_int_equal(hs_earth_place(-90.0, 40.0, 10.0, place), HS_OK);
   assert_true(fabs(place[0]) < 1e-8 && fabs(place[1]) < 1e-8 && fabs(place[2] + 6356762.314245179) < 1e-6);
-  /* Quito, Sydney, Reykjavik: the signs of each hemisphere. */
+  /* Quito, Sydney and Reykjavik cover the signs of each hemisphere. */
   assert_int_equal(hs_earth_place(-33.8688, 151.2093, 0.0, place), HS_OK);
   assert_true(place[0] < 0.0 && place[1] > 0.0 && place[2] < 0.0);
   assert_int_equal(hs_earth_place(64.1466, -21.9426, 0.0, place), HS_OK);
   assert_true(place[0] > 0.0 && place[1] < 0.0 && place[2] > 0.0);
-  /* A thousandth of a degree to the north at 45 degrees: 111.132 m (the meridian's curvature there). */
+  /* At 45 degrees, a thousandth of a degree to the north is 111.132 m, by the meridian's curvature there. */
   assert_int_equal(hs_earth_place(45.0, 11.0, 0.0, place), HS_OK);
   assert_int_equal(hs_earth_place(45.001, 11.0, 0.0, other), HS_OK);
   const double there[6] = {place[0], place[1], place[2], other[0], other[1], other[2]};
@@ -177,8 +177,8 @@ TEST(places_on_earth) {
 static void make_vectors(int8_t *vectors) {
   uint32_t state = 4;
   for (int i = 0; i < VECTORS * LENGTH; i++) vectors[i] = (int8_t)(feature_maker_random(&state) % 255 - 127);
-  memset(vectors + 10 * LENGTH, 0, LENGTH);                     /* no features */
-  memcpy(vectors + 20 * LENGTH, vectors + 21 * LENGTH, LENGTH); /* the same vector twice */
+  memset(vectors + 10 * LENGTH, 0, LENGTH);                     /* an image without features */
+  memcpy(vectors + 20 * LENGTH, vectors + 21 * LENGTH, LENGTH); /* two images with the same vector */
   memset(vectors + 30 * LENGTH, -128, LENGTH);
 }
 
@@ -230,7 +230,8 @@ TEST(similar_is_exact_with_any_threads) {
   }
 }
 
-/* The vectors of an image and its nearest neighbours by their cosines, all scaled to a maximum magnitude of 127. */
+/* Checks the vectors of an image and its nearest neighbours, weighted by their cosines. All vectors are scaled to a
+ * maximum magnitude of 127. */
 static void check_blended(const int8_t *vectors, const int8_t *blended, size_t image, size_t neighbors) {
   double sums[LENGTH], largest = 0.0, own = 0.0;
   for (size_t i = 0; i < LENGTH; i++) own += (double)vectors[image * LENGTH + i] * vectors[image * LENGTH + i];

@@ -82,7 +82,7 @@ TEST(test_every_cut) {
     const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = interlaced, .width = 9, .height = 7};
     scoped_file file = png_spec_make(&spec);
     for (size_t size = 0; size < file.size; size++) {
-      uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
+      uint8_t *part = malloc(size + 1); /* one byte more than the file: the reader must not read it */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
       scoped_image image;

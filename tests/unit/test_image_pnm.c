@@ -99,7 +99,7 @@ TEST(test_pam) {
   CHECK_GRAY8(PAM("3", "255", "RGB", "\x0A\xC8\x1E\x00\x00\x00"), 2, 1, gray, 0);
   CHECK_RGB8(PAM("4", "255", "RGB_ALPHA", "\x0A\xC8\x1E\x77\x01\x02\x03\x88"), 2, 1, 10, 200, 30, 1, 2, 3);
   CHECK_GRAY16(PAM("1", "65535", "GRAYSCALE", "\x01\x02\x00\x09"), 2, 1, 258, 9);
-  /* Without a tuple type the depth decides. */
+  /* Without a tuple type the depth decides the layout. */
   CHECK_GRAY8("P7\nHEIGHT 1\nWIDTH 1\nMAXVAL 255\nDEPTH 2\nENDHDR\n\x07\x00", 1, 1, 7);
   /* Colour is kept only if the file has colour. */
   check("P5 1 1 255 \x07", 12, 1, HS_U8, HS_GRAY, 1, 1, (const uint16_t[]){7});
@@ -123,7 +123,7 @@ TEST(test_damaged) {
                {"P5\n3 2\n255abcdef", HS_ERR_FORMAT},
                {"P5\n3 2\n255\nabcde", HS_ERR_FORMAT},
                {"P5\n3 2\n300\nabcdefabcde", HS_ERR_FORMAT},
-               {"P5\n3 2\n99\nabcdef", HS_ERR_FORMAT}, /* 'd' is 100 */
+               {"P5\n3 2\n99\nabcdef", HS_ERR_FORMAT}, /* 'd' is the value 100, above the maximum of 99 */
                {"P2\n3 2\n255\n1 2 3 4 5", HS_ERR_FORMAT},
                {"P2\n3 2\n255\n1 2 3 4 5 256", HS_ERR_FORMAT},
                {"P2\n3 2\n255\n1 2 3 4 5 x", HS_ERR_FORMAT},
@@ -132,7 +132,7 @@ TEST(test_damaged) {
                {"P6\n65536 65536\n255\nabc", HS_ERR_LIMIT},
                {"P6\n4294967297 4294967297\n255\nabc", HS_ERR_LIMIT},
                {"P5\n18446744073709551617 1\n255\na", HS_ERR_LIMIT},
-               {"P5\n2000000000 1\n255\na", HS_ERR_FORMAT}, /* allowed, but missing */
+               {"P5\n2000000000 1\n255\na", HS_ERR_FORMAT}, /* this width is allowed, but the samples are missing */
                {"P3\n20000 20000\n255\n1 2 3", HS_ERR_FORMAT},
                {"P8\n1 1\n255\na", HS_ERR_FORMAT},
                {"P7 332\n1 1 255\na", HS_ERR_FORMAT},

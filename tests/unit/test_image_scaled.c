@@ -70,7 +70,7 @@ TEST(test_struct_without_the_field) {
 
 static int32_t scaled(int32_t side, int32_t scale) { return (side + scale - 1) / scale; }
 
-/* Texture in all channels, so that a reduced transform and a plain decimation differ. */
+/* Makes a picture with texture in all channels, so that a reduced transform differs from plain decimation. */
 static image_file make_jpeg(jpeg_space space, jpeg_coding coding, int sampling, int32_t width, int32_t height) {
   const jpeg_spec spec = {
       .space = space, .coding = coding, .quality = 90, .luma_sampling = sampling, .width = width, .height = height};
@@ -111,7 +111,7 @@ TEST(test_pixels_are_libjpegs) {
       for (jpeg_space space = JPEG_GRAY; space <= JPEG_RGB; space++) {
         for (int sampling = 1; sampling <= 2; sampling++) {
           image_file file = make_jpeg(space, coding, sampling, sizes[i][0], sizes[i][1]);
-          if (!file.bytes) continue; /* built without arithmetic coding */
+          if (!file.bytes) continue; /* libjpeg was built without arithmetic coding */
           if (space != JPEG_RGB) assert_scales_are_libjpegs(&file, sizes[i][0], sizes[i][1], 0);
           assert_scales_are_libjpegs(&file, sizes[i][0], sizes[i][1], 1);
           image_file_free(&file);
@@ -204,7 +204,7 @@ TEST(test_every_cut) {
   for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; coding++) {
     scoped_file file = make_jpeg(JPEG_YCBCR, coding, 2, 40, 24);
     for (size_t size = 0; size <= file.size; size++) {
-      uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
+      uint8_t *part = malloc(size + 1); /* one byte more than the file: the reader must not read it */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
       scoped_image image;

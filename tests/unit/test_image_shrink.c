@@ -6,7 +6,7 @@
 
 enum { FILE_BYTES = 1 << 16 };
 
-/* A binary PGM or PPM of samples without pattern. */
+/* Writes a binary PGM or PPM of samples without a pattern; returns its size. */
 static size_t make_pnm(int32_t width, int32_t height, int channels, int bytes, uint8_t out[FILE_BYTES]) {
   const int head = snprintf((char *)out, FILE_BYTES, "P%d %d %d %d\n", channels == 1 ? 5 : 6, width, height,
                             bytes == 1 ? 255 : 65535);
@@ -37,8 +37,8 @@ static uint32_t sample(const hs_image *image, int32_t x, int32_t y, size_t chann
   return image->type == HS_U8 ? row[i] : ((const uint16_t *)(const void *)row)[i];
 }
 
-/* The mean over the area of a smaller pixel: each original pixel has w x h equal parts, and the area has W x H of
- * these. */
+/* Returns the mean over the area of a smaller pixel. Each original pixel is divided into w x h equal parts; the area
+ * consists of W x H parts. */
 static uint32_t mean_of(const hs_image *full, const hs_image *small, int32_t x, int32_t y, size_t channel) {
   const int64_t W = full->width, H = full->height, w = small->width, h = small->height;
   uint64_t sum = 0;
@@ -132,8 +132,9 @@ TEST(features_go_back) {
     assert_true(found.keypoints[i].sigma == 2.0f * before.keypoints[i].sigma);
     assert_true(found.keypoints[i].octave == before.keypoints[i].octave);
   }
-  assert_int_equal(hs_features_to_original(&found, &small), HS_ERR_ARGUMENT); /* they are in original pixels already */
-  assert_int_equal(hs_features_to_original(&before, &full), HS_OK);           /* nothing to do */
+  /* the features are in original pixels already */
+  assert_int_equal(hs_features_to_original(&found, &small), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_features_to_original(&before, &full), HS_OK); /* the picture is not reduced, so nothing changes */
   assert_int_equal(before.image_width, 320);
   assert_int_equal(hs_features_to_original(NULL, &small), HS_ERR_ARGUMENT);
   assert_int_equal(hs_features_to_original(&found, NULL), HS_ERR_ARGUMENT);

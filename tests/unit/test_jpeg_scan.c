@@ -19,7 +19,7 @@ BEFORE_TESTS() {
   assert_non_null(room);
 }
 
-/* Packed into memory of exactly its size, so that a sanitizer detects reads past the end. */
+/* Decodes a file that was packed into memory of exactly its size, so that a sanitizer detects reads past the end. */
 static uint32_t decode(const jpeg_shape *shape, uint8_t *gray) {
   jpeg_host_effort effort;
   SCOPED_MEMORY void *exact = malloc(shape->packed_bytes);
@@ -29,7 +29,7 @@ static uint32_t decode(const jpeg_shape *shape, uint8_t *gray) {
   return refused;
 }
 
-/* False: the file is left to libjpeg. */
+/* Compares the decoder with libjpeg. Returns false if the file is left to libjpeg. */
 static bool decodes_equal(uint32_t number, const uint8_t *bytes, size_t size) {
   jpeg_shape shape;
   hs_image expected;
@@ -73,7 +73,7 @@ TEST(test_changed_files) {
   assert_true(whole > CHANGED / 20 && whole < CHANGED / 2);
 }
 
-/* The start of a segment's payload. */
+/* Returns the position of a segment's payload. */
 static size_t find_segment(const uint8_t *bytes, size_t size, uint8_t marker) {
   for (size_t at = 2; at + 4 < size && bytes[at] == 0xFF; at += 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]))
     if (bytes[at + 1] == marker) return at + 4;
@@ -111,7 +111,7 @@ TEST(test_what_is_not_packed) {
   bytes[marker + 1] = 0xD1;
   assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
   bytes[marker + 1] = 0xD0;
-  bytes[marker + 2] = 0xFF; /* the next marker at once */
+  bytes[marker + 2] = 0xFF; /* the next marker follows at once */
   bytes[marker + 3] = 0xD1;
   assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
   free(bytes);
@@ -140,7 +140,7 @@ TEST(test_blank_pages) {
     assert_true(decodes_equal((uint32_t)across, bytes, size));
     free(bytes);
     bytes = blank_page(4000, across, 0, &size);
-    if (across == 1) /* 4:4:4, where codes of luma and chroma differ at once */
+    if (across == 1) /* in 4:4:4, codes of luma and chroma differ from the first bits on */
       assert_true(decodes_equal(1, bytes, size));
     else
       assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
@@ -164,7 +164,7 @@ TEST(test_shared_codes) {
     made.width = large ? 2000 : 64;
     assert_int_equal(synthetic_jpeg_write(&made, &bytes, &size), HS_OK);
     assert_true(jpeg_stream_open(bytes, size, stream));
-    for (int kind = 0; kind < 3; kind++) { /* by number, by content, half of them */
+    for (int kind = 0; kind < 3; kind++) { /* tables are shared by number, by content, or only those for DC */
       *shared = *stream;
       for (int c = 1; c < 3 && kind == 0; c++) shared->components[c].dc = shared->components[c].ac = 0;
       if (kind > 0) shared->dc[1] = shared->dc[0];
@@ -186,7 +186,7 @@ TEST(test_size_without_data) {
   assert_true(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
   const size_t frame = find_segment(bytes, size, 0xC0);
   assert_true(frame > 0);
-  bytes[frame + 1] = bytes[frame + 3] = 0xFF; /* height and width of 65344 */
+  bytes[frame + 1] = bytes[frame + 3] = 0xFF; /* height and width become 65344 */
   assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
   free(bytes);
 }

@@ -92,13 +92,10 @@ TEST(test_kinds) {
     jpeg_space space;
     jpeg_coding coding;
     bool kept;
-  } kinds[] = {{JPEG_GRAY, JPEG_BASELINE, true} /* claims 2 x 2 blocks in an MCU, which has one for one component */
-               ,
-               {JPEG_YCBCR, JPEG_BASELINE, true},
-               {JPEG_YCBCR, JPEG_PROGRESSIVE, false},
-               {JPEG_YCBCR, JPEG_ARITHMETIC, false},
-               {JPEG_RGB, JPEG_BASELINE, false},
-               {JPEG_CMYK, JPEG_BASELINE, false},
+    /* the header claims 2 x 2 blocks in an MCU, which has one block if there is one component */
+  } kinds[] = {{JPEG_GRAY, JPEG_BASELINE, true},      {JPEG_YCBCR, JPEG_BASELINE, true},
+               {JPEG_YCBCR, JPEG_PROGRESSIVE, false}, {JPEG_YCBCR, JPEG_ARITHMETIC, false},
+               {JPEG_RGB, JPEG_BASELINE, false},      {JPEG_CMYK, JPEG_BASELINE, false},
                {JPEG_YCCK, JPEG_BASELINE, false}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     scoped_file file = make_file(kinds[i].space, kinds[i].coding, NULL, 0);

@@ -1,5 +1,5 @@
 /*
- * Whether verified pairs show the same scene: collections with numbered points, so that the truth is known.
+ * Judges whether verified pairs show the same scene, on collections with numbered points, so that the truth is known.
  */
 
 #include "tests/support/test.h"
@@ -9,13 +9,13 @@
 
 enum { PAIRS = 32, INLIERS = 200, FEATURES = 1000, IMAGES = 8, MESSAGE_BYTES = 128 };
 
-/* Feature k of an image is its view of point k, except in pairs of look-alikes. */
+/* Feature k of an image shows point k, except in pairs of look-alikes. */
 typedef struct collection {
   size_t feature_counts[IMAGES];
   size_t image_count, pair_count, calls;
   hs_judged_pair pairs[PAIRS];
   uint32_t inliers[PAIRS][INLIERS][2];
-  hs_status failure; /* of the read that fails */
+  hs_status failure; /* status of the read that fails */
   size_t fail_at;
   char message[MESSAGE_BYTES];
 } collection;
@@ -80,7 +80,7 @@ static void judge(collection *c) {
   assert_string_equal(c->message, "");
 }
 
-/* Images 0 to 3 see the points up to 400, 4 to 7 the points from 600, in rows of sure pairs. */
+/* Images 0 to 3 show the points up to 400, images 4 to 7 the points from 600 on, each four in a chain of sure pairs. */
 static void add_two_places(collection *c) {
   for (uint32_t i = 0; i < 3; i++) {
     add(c, i, i + 1, 200, 80, 0, 0);
@@ -100,18 +100,19 @@ static void assert_verdict(const collection *c, size_t pair, hs_pair_verdict ver
 TEST_ON_FIXTURE(test_verdicts) {
   add_two_places(c);
   const size_t others = c->pair_count;
-  add(c, 0, 3, 60, 40, 100, 0);  /* correct, through two images */
-  add(c, 0, 2, 60, 40, 0, 100);  /* a look-alike: a different point of the same tracks' images */
-  add(c, 0, 2, 60, 40, 800, 0);  /* points that no sure pair has */
-  add(c, 1, 6, 60, 40, 0, 600);  /* nothing else links the two groups */
-  add(c, 0, 1, 100, 59, 0, 100); /* contradicted by all, and just below sure */
+  add(c, 0, 3, 60, 40, 100, 0);  /* correct: confirmed through two images */
+  add(c, 0, 2, 60, 40, 0, 100);  /* a look-alike: tracks join its features to different points */
+  add(c, 0, 2, 60, 40, 800, 0);  /* points that no sure pair contains */
+  add(c, 1, 6, 60, 40, 0, 600);  /* no other pair links the two groups */
+  add(c, 0, 1, 100, 59, 0, 100); /* all tracks contradict it, and it is just below sure */
   add(c, 0, 1, 100, 60, 0, 100); /* sure */
   judge(c);
   for (size_t p = 0; p < others; p++) assert_verdict(c, p, HS_PAIR_SURE, 0, 0);
   assert_verdict(c, others + 5, HS_PAIR_SURE, 0, 0);
   assert_verdict(c, others + 3, HS_PAIR_ONLY_LINK, 60, 0);
   assert_int_equal(c->calls, c->pair_count);
-  /* The sure pair of look-alikes has joined the tracks of points 100 apart. Without it the tracks show the truth: */
+  /* The sure pair of look-alikes has joined tracks of points that are 100 apart. Without that pair the tracks show the
+   * truth: */
   c->pair_count--;
   judge(c);
   assert_verdict(c, others, HS_PAIR_SUPPORTED, 60, 60);
@@ -120,7 +121,7 @@ TEST_ON_FIXTURE(test_verdicts) {
   assert_verdict(c, others + 4, HS_PAIR_DOUBTFUL, 100, 0);
 }
 
-/* Pair 2 gets this many inliers on one track, that many on two, and the others with a feature on no track. */
+/* Of pair 2, `supported` inliers get one track, `denied` inliers get two, and the others have a feature on no track. */
 static void set_support(collection *c, uint32_t supported, uint32_t denied) {
   for (uint32_t i = 0; i < 100; i++) {
     c->inliers[2][i][0] = i < supported + denied ? i : 500 + i;
@@ -160,7 +161,7 @@ TEST_ON_FIXTURE(test_thresholds) {
     assert_verdict(c, 2, cases[i].verdict, is_sure ? 0 : cases[i].supported + cases[i].denied,
                    is_sure ? 0 : cases[i].supported);
   }
-  weak->match_count = 0; /* fewer than inliers: all of them */
+  weak->match_count = 0; /* a count below the number of inliers means that all matches are inliers */
   hs_judge_options o = given_options(c);
   judge(c);
   assert_verdict(c, 2, HS_PAIR_SURE, 0, 0);
@@ -186,7 +187,7 @@ TEST_ON_FIXTURE(test_loops) {
     if (i + 2 < IMAGES) add(c, i + 1, i + 2, 100, 80, 100 * i, 0);
   }
   const size_t others = c->pair_count;
-  for (uint32_t step = 2; step < IMAGES; step++) { /* and points that only the second image has */
+  for (uint32_t step = 2; step < IMAGES; step++) { /* features of points that only the second image has */
     add(c, 0, step, 50, 40, 0, 100 * (step - 1));
     add(c, step, 0, 50, 40, 100 * (step - 1), 0);
     for (uint32_t i = 0; i < 50; i++) c->inliers[c->pair_count - 1][i][1] = i;
@@ -251,7 +252,7 @@ TEST_ON_FIXTURE(test_empty) {
   assert_int_equal(hs_judge_pairs(&nothing, NULL, 0, NULL), HS_OK);
   c->image_count = IMAGES;
   add_two_places(c);
-  add(c, 0, 2, 0, 50, 0, 0); /* no inliers: nothing to doubt */
+  add(c, 0, 2, 0, 50, 0, 0); /* without inliers there is nothing to doubt */
   add(c, 0, 6, 0, 50, 0, 0);
   c->feature_counts[2] = FEATURES;
   judge(c);
@@ -372,7 +373,7 @@ TEST_ON_FIXTURE(test_failures) {
     if (!done) assert_int_equal(status, HS_ERR_MEMORY);
     assert_int_equal(counter.alive, 0);
   }
-  assert_int_equal(failed, 9); /* eight arrays */
+  assert_int_equal(failed, 9); /* eight arrays are allocated, so the ninth attempt succeeds */
   assert_verdict(c, c->pair_count - 1, HS_PAIR_SUPPORTED, 60, 60);
   assert_true(counter.most_bytes < 5 * IMAGES * FEATURES + 4096 + INLIERS * 8);
 }

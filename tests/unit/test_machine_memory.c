@@ -1,6 +1,6 @@
 /*
- * Memory available to this process: limits of control groups of both versions, of the address space, and the share for
- * a file.
+ * Memory available to this process: limits of control groups of both versions, the limit of the address space, and the
+ * share for a file.
  */
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -44,7 +44,8 @@ TEST_IN_FOLDER(test_unified_groups) {
 
 TEST_IN_FOLDER(test_memory_controller_of_version_1) {
   put(folder, "proc/self/cgroup", "11:hugetlb,memoryless:/a\n7:cpu,memory:/a/b\n1:name=systemd:/a/b/c\n");
-  put(folder, "sys/fs/cgroup/memory/a/b/c/memory.limit_in_bytes", "1000\n"); /* limit of another controller's group */
+  /* the limit of a group of another controller does not count */
+  put(folder, "sys/fs/cgroup/memory/a/b/c/memory.limit_in_bytes", "1000\n");
   put(folder, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* unlimited */
   assert_limit(folder, machine.bytes, machine.of);
   put(folder, "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "2147483648\n");
@@ -81,7 +82,7 @@ TEST(test_limit_of_address_space) {
   assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
   small = before;
   small.rlim_cur = 64 << 20;
-  assert_int_equal(setrlimit(RLIMIT_AS, &small), 0); /* nothing may fail until the limit is lifted */
+  assert_int_equal(setrlimit(RLIMIT_AS, &small), 0); /* until the limit is lifted, no call here may fail */
   const machine_memory found = machine_memory_now();
   char text[MACHINE_MEMORY_LIMIT_TEXT_BYTES];
   machine_memory_describe_limit(0, text);

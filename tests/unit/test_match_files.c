@@ -8,7 +8,7 @@
 
 enum { PAIRS = 5 };
 
-/* A table of a few pairs; the first distance has many digits, indices go up to the maximum. */
+/* A table of a few pairs. The first distance has many digits, and indices reach the maximum. */
 typedef struct sample {
   hs_match_pair pairs[PAIRS];
   uint8_t inliers[PAIRS];
@@ -101,7 +101,7 @@ TEST(other_hands_are_read) {
       "\xef\xbb\xbf{\"x\": [1, {\"y\": null}], \"matches\": [{\"index_b\": 5e0, \"inlier\": true, \"index_a\": 99},\n"
       "{\"index_a\": 0, \"extra\": \"}\", \"index_b\": 49}]}",
       "one.jpg two.jpg\n99 5\n0 49\n\n",
-      "index_a.jpg b,index_a.jpg\n99 5\n0 49\n\n"}; /* names that only contain a column's name */
+      "index_a.jpg b,index_a.jpg\n99 5\n0 49\n\n"}; /* names that only contain the name of a column */
   const hs_match_pair pairs[] = {{99, 5, 0, 0}, {0, 49, 0, 0}};
   for (int t = 0; t < 4; t++) {
     SCOPED_BY(match_table_free) match_table found = {0};

@@ -19,7 +19,7 @@ static uint32_t bits_of_float(float value) {
   return bits;
 }
 
-/* The text gives the same float through our reader and, in the C locale, through strtof. */
+/* Our reader, and strtof in the C locale, must read the text as the same float. */
 static void check_float(float value, bool also_strtof) {
   char text[NUMBER_TEXT_BYTES];
   double again = 0.0;
@@ -138,7 +138,8 @@ static double bits_as_double(uint64_t bits) {
   return value;
 }
 
-/* Written numbers are read back as the same double, here and by strtod, and 15 digits are kept where they are enough.
+/* Written numbers are read back as the same double, by our reader and by strtod. 15 digits are written where they
+ * suffice.
  */
 TEST(test_doubles_exactly) {
   uint64_t seed = UINT64_C(88172645463325252);

@@ -11,7 +11,7 @@
 
 enum { MOST_WORDS = 32 };
 
-/* A command line of space-separated words; argv must live as long as the set. */
+/* A command line of space-separated words. It must live as long as the option set, which refers to argv. */
 typedef struct command_line {
   char text[512];
   char *argv[MOST_WORDS + 1];
@@ -30,7 +30,7 @@ static bool parse(command_line *line, command_id command, const char *words) {
   return option_parse(&line->set, command, line->argc, line->argv, line->message, sizeof line->message);
 }
 
-/* The command line is refused, and the message contains both texts. */
+/* Fails unless the command line is refused with a message that contains both texts. */
 static void assert_refused(command_id command, const char *words, const char *option, const char *expected) {
   command_line line;
   if (parse(&line, command, words)) fail_msg("accepted: %s", words);
@@ -48,7 +48,7 @@ TEST(entries_are_complete) {
     assert_true((spec->kind == OPTION_KIND_CHOICE) == (spec->choices != NULL));
     if (spec->kind == OPTION_KIND_INTEGER || spec->kind == OPTION_KIND_NUMBER) assert_true(spec->low < spec->high);
     for (int other = 0; other < id; other++) {
-      /* A name may differ in meaning only between subcommands. */
+      /* An option may differ in meaning only between subcommands. */
       const option_spec *earlier = option_get((option_id)other);
       assert_true(strcmp(spec->name, earlier->name) != 0 || (spec->commands & earlier->commands) == 0);
       assert_true(spec->letter == 0 || spec->letter != earlier->letter);
@@ -203,7 +203,7 @@ TEST(options_reach_their_fields) {
   command_line line;
   hs_options options;
   hs_expert_options expert;
-  /* A profile given last still sets only the fields that no other option sets. */
+  /* A profile at the end of the command line sets only the fields that no other option sets. */
   assert_true(parse(
       &line, COMMAND_EXTRACT,
       "a --contrast 0.5 --max-features 3 --upright --descriptor none --upsample half-pixel "
@@ -234,7 +234,7 @@ TEST(options_reach_their_fields) {
   assert_ptr_equal(options.expert, &expert);
   assert_string_equal(expert.variant, "blur=ref");
   assert_int_equal(expert.refine_rule, HS_RULE_OPENCV);
-  assert_true(options.max_pixels == UINT64_MAX); /* no limit, as the help says */
+  assert_true(options.max_pixels == UINT64_MAX); /* 0 is no limit, as the help says */
 }
 
 /* The library accepts both ends of every range in the table. */
@@ -243,7 +243,7 @@ TEST(ranges_agree_with_the_library) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field == OPTION_NO_FIELD || (spec->kind != OPTION_KIND_INTEGER && spec->kind != OPTION_KIND_NUMBER) ||
         id == OPTION_INPUT_BLUR || id == OPTION_THREADS)
-      continue; /* input_blur's maximum depends on sigma; 1024 threads would really start */
+      continue; /* the maximum of input_blur depends on sigma, and 1024 threads would really start */
     for (int end = 0; end < 2; end++) {
       char words[128], message[512];
       command_line line;
@@ -267,7 +267,7 @@ static void write_completions(FILE *out, command_id shell) {
   writers[shell](out);
 }
 
-/* Output of a writer; the caller frees it. */
+/* Returns the output of a writer, which the caller frees. */
 static char *text_of(text_writer write, command_id command) {
   FILE *file = tmpfile();
   assert_non_null(file);
@@ -282,7 +282,7 @@ static char *text_of(text_writer write, command_id command) {
   return text;
 }
 
-/* "--max-features" in roff, and as a word of a help text. */
+/* Fails unless the option is in the manual in roff, as "--max-features", and in the help as a word. */
 static void assert_in_texts_of_command(const char *name, const char *help, const char *man) {
   char listed[80], escaped[128] = "\\-\\-";
   snprintf(listed, sizeof listed, " --%s", name);

@@ -40,7 +40,7 @@ TEST(every_field_is_described) {
 
 /* ------------------------------------------------------------------ profiles */
 
-/* A row of the table in stages/METHOD.md: a whole-number field in the order lowe, opencv, vlfeat, colmap. */
+/* A row of the table in stages/METHOD.md: an integer field for lowe, opencv, vlfeat, colmap. */
 typedef struct int_row {
   const char *name;
   size_t offset;
@@ -135,7 +135,7 @@ TEST(test_init_arguments) {
 
 /* ------------------------------------------------------------------ ranges */
 
-/* Refused by the public call with a message that names the field, without a context. */
+/* Fails unless the public call, without a context, refuses the options with a message that names the field. */
 static void expect_refused(const hs_options *o, const char *field) {
   char message[256], name[64];
   hs_context *context = (hs_context *)(void *)message;
@@ -216,7 +216,7 @@ TEST(test_int_ranges) {
   o.device_index = -1;
   expect_refused(&o, "device_index");
   o = options_of(HS_PROFILE_LOWE);
-  o.region_width = 10; /* a region has both sides */
+  o.region_width = 10; /* a region needs both sides */
   expect_refused(&o, "region_height");
 }
 
@@ -291,7 +291,7 @@ TEST(test_pointers) {
     o.expert = &expert;
     assert_int_equal(hs_create_explained(&context, &o, message, sizeof message), HS_ERR_OPTION);
     assert_non_null(strstr(message, "variant"));
-    assert_non_null(strstr(message, "ref")); /* the available ones */
+    assert_non_null(strstr(message, "ref")); /* the message lists the available variants */
   }
 }
 
@@ -311,7 +311,7 @@ static void expect_rules(hs_profile profile, hs_rule author, hs_rule descriptor,
   assert_int_equal(e.descriptor_rule, descriptor);
   assert_null(e.variant);
   const hs_options o = options_of(profile);
-  assert_memory_equal(options_rules(&o), &e, sizeof e); /* the meaning of null */
+  assert_memory_equal(options_rules(&o), &e, sizeof e); /* null means these defaults */
 }
 
 TEST(test_rules_of_profiles) {
@@ -364,7 +364,7 @@ TEST(test_older_header) {
   hs_options older = given, mine;
   hs_expert_options expert;
   char message[256];
-  /* a header that ended before octaves: the rest of the struct is not the caller's memory */
+  /* the header of this program ended before octaves, so the rest of the struct is not the caller's memory */
   older.struct_size = offsetof(hs_options, octaves);
   older.max_features = 5;
   memset((unsigned char *)&older + older.struct_size, 0xee, sizeof older - older.struct_size);
@@ -376,7 +376,7 @@ TEST(test_older_header) {
   assert_int_equal(mine.norm, HS_NORM_ROOT);
   assert_true(mine.contrast == given.contrast);
   assert_null(mine.expert);
-  older.struct_size = offsetof(hs_options, profile) + sizeof older.profile; /* the minimum size */
+  older.struct_size = offsetof(hs_options, profile) + sizeof older.profile; /* smallest size that is accepted */
   assert_int_equal(options_complete(&mine, &expert, &older, message, sizeof message), HS_OK);
   assert_int_equal(mine.scales, 3);
 }
@@ -430,13 +430,13 @@ TEST(test_thresholds) {
   o = options_of(HS_PROFILE_OPENCV);
   p = options_params(&o);
   assert_true(p.contrast_above < contrast && nextafterf(p.contrast_above, 1.0f) == contrast);
-  assert_true(p.candidate_above == (float)(1.0 / 255.0)); /* floor(127.5 * 0.04 / 3) = 1 */
+  assert_true(p.candidate_above == (float)(1.0 / 255.0)); /* floor(127.5 * 0.04 / 3) = 1, in gray levels */
   assert_true(p.extremum_ties);
   o = options_of(HS_PROFILE_COLMAP);
   p = options_params(&o);
   assert_true(p.contrast_above == (float)((double)0.02f / 3.0));
   assert_true(nextafterf(p.candidate_above, 1.0f) == (float)(0.8 * (double)0.02f / 3.0));
-  o = options_of(HS_PROFILE_VLFEAT); /* at least 0: every |D| passes */
+  o = options_of(HS_PROFILE_VLFEAT); /* a threshold of 0 that |D| must reach, which every |D| does */
   p = options_params(&o);
   assert_true(p.candidate_above < 0.0f && p.contrast_above == 0.0f);
 }

@@ -67,7 +67,7 @@ TEST_IN_FOLDER(test_round_trips) {
       features.origin.exif_orientation = format->as_stored ? 0 : i % 8 > 0 ? i % 8 + 1 : 0;
       save(path, &features, format, HS_OK, "");
       hs_origin expected = features.origin;
-      expected.layout = HS_LAYOUT_UBC; /* the order in which every reader returns descriptors */
+      expected.layout = HS_LAYOUT_UBC; /* every reader returns descriptors in this order */
       const hs_origin read = load_origin(path, format);
       assert_origin(&read, keeps_origin(format->id) ? &expected : &unknown);
     }
@@ -89,7 +89,7 @@ TEST_IN_FOLDER(test_unknown_stays_unknown) {
   }
 }
 
-/* A file of this kind with changed header bytes and a matching checksum. */
+/* Loads a file whose header bytes are changed and whose checksum is correct. */
 static hs_origin load_patched(const char *path, const uint8_t patch[4]) {
   size_t size;
   SCOPED_MEMORY uint8_t *bytes = scratch_read_file(path, &size);
@@ -107,7 +107,7 @@ TEST_IN_FOLDER(test_binary_files_of_other_versions) {
       make(FEATURES_U8, (hs_origin){2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}});
   scratch_folder_path(folder, "f.hsf", path);
   save(path, &features, format_by_id(HS_FORMAT_BIN), HS_OK, "");
-  static const uint8_t of_before[] = {2, 0, 0, 0}; /* the version alone, in four bytes */
+  static const uint8_t of_before[] = {2, 0, 0, 0}; /* method version 2 and no other information, in four bytes */
   hs_origin read = load_patched(path, of_before);
   assert_origin(&read, &unknown);
   static const uint8_t of_later[][4] = {
@@ -234,15 +234,15 @@ TEST_ON_DATABASE(test_database) {
   assert_origin_there(database, 1, &unknown);
   assert_origin_there(database, 2, &root);
   assert_origin_there(database, 3, &plain);
-  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* the same features with more provenance known */
+  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* the same features with a more complete origin */
   colmap_fixture_finish(database);
   database = colmap_fixture_open(f, 1, 0);
   assert_origin_there(database, 1, &root);
   f->others.origin = unknown;
-  colmap_fixture_add(database, "b.jpg", &f->others, 2); /* replaced by features of another program */
+  colmap_fixture_add(database, "b.jpg", &f->others, 2); /* the image gets features of another program */
   assert_origin_there(database, 2, &unknown);
   colmap_fixture_finish(database);
-  /* Other features that another program stored. */
+  /* Another program stores other features. */
   colmap_tables_run(f->path, "UPDATE keypoints SET rows = rows - 1, data = substr(data, 1, length(data) - 24);"
                              "UPDATE descriptors SET rows = rows - 1, data = substr(data, 1, length(data) - 128)");
   database = colmap_fixture_open(f, 1, 0);
@@ -272,7 +272,7 @@ TEST_ON_DATABASE(test_table_that_is_undone) {
   assert_non_null(strstr(hs_colmap_last_error(database), "no"));
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
   assert_origin_there(database, 1, &origin);
-  hs_colmap_close(database); /* without a commit */
+  hs_colmap_close(database); /* closes without a commit */
   database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
   assert_origin_there(database, 1, &origin);
@@ -322,7 +322,7 @@ TEST(test_matching) {
   static const struct {
     feature_style style;
     hs_origin first, second;
-    const char *word; /* of the refusal; null: the lists are compared */
+    const char *word; /* part of the message that refuses; null: the lists are compared */
   } cases[] = {
       {FEATURES_U8,
        {2, HS_PROFILE_LOWE, HS_NORM_L2, 0, 0, 0, {0}},
@@ -364,7 +364,7 @@ TEST(test_matching) {
     assert_int_equal(hs_match(NULL, &first, &second, NULL, &matches), expected);
     assert_int_equal(hs_find_nearest(context, &second, &first, NULL, nearest), expected);
     const size_t count = first.count;
-    first.count = 0; /* nothing is compared */
+    first.count = 0; /* with an empty list nothing is compared */
     assert_int_equal(hs_match(context, &first, &second, NULL, &matches), HS_OK);
     first.count = count;
   }

@@ -1,6 +1,6 @@
 /*
- * Phases of runs over many pairs: every pair has a phase; no phase exceeds the memory, except for a single pair that is
- * too large; images are loaded a bounded number of times, and in near pairs only once.
+ * Phases of runs over many pairs: every pair belongs to a phase. No phase exceeds the memory, except for a single pair
+ * that is too large. Images are loaded a bounded number of times; if all pairs are of neighbouring images, once.
  */
 #include "tests/support/test.h"
 
@@ -15,7 +15,7 @@ typedef struct plan_case {
   bool has_space[PAIR_SPACES], in_order;
 } plan_case;
 
-/* Bytes of a phase's images in a memory space. */
+/* Returns the bytes of a phase's images in a memory space. */
 static uint64_t taken(const plan_case *c, const pair_phase *phase, int space) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < IMAGES; i++)
@@ -45,7 +45,8 @@ static void check_phase(const plan_case *c, const pair_phase *phase, const uint8
     if (c->has_space[s] && taken(c, phase, s) > c->budget[s]) assert_int_equal(images_of(phase), 2);
 }
 
-/* Plans until all pairs are done; returns the number of images that the previous phase did not have. */
+/* Plans phases until all pairs are done. Returns how many images were loaded, because the previous phase did not have
+ * them. */
 static size_t work_off(const plan_case *c) {
   static uint8_t is_done[PAIRS_MAX];
   static uint32_t order[PAIRS_MAX];
@@ -91,7 +92,8 @@ TEST(all_pairs) {
       for (uint32_t k = i + 1; k < IMAGES; k++) c->pairs[c->count++] = (hs_image_pair){i, k};
     const size_t brought = work_off(c);
     if (room >= IMAGES) assert_int_equal(brought, IMAGES);
-    /* Rows that fill half of the capacity, each against all later columns, and a few more if memory is tight. */
+    /* A phase holds the images of some rows, which fill half of the capacity, for all later columns; and a few more
+     * images if memory is tight. */
     if (room >= 8) assert_true(brought <= 2 * IMAGES * IMAGES / room + 2 * IMAGES);
   }
 }

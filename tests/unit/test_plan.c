@@ -60,7 +60,7 @@ static void check_entry(const frame_plan *p, plan_buffer buffer, int32_t octave,
   assert_int_equal(e->last_step, last);
 }
 
-/* The levels of an octave: the first octave's are in two entries, which must form one array. */
+/* Checks the levels of an octave. Levels of the first octave are in two entries, which must form one array. */
 static void check_levels(const frame_plan *p, int32_t o) {
   const plan_request *r = &p->request;
   const uint64_t level = p->level_floats[o] * 4, scales = (uint64_t)r->rules.scales, top = r->detect_reads_top ? 2 : 1;
@@ -75,7 +75,7 @@ static void check_levels(const frame_plan *p, int32_t o) {
   assert_int_equal(plan_find(p, BUFFER_TOP_LEVELS, 0)->offset, kept->offset + level * (scales + 1));
 }
 
-/* Sizes and lifetimes, computed independently. */
+/* Checks sizes and lifetimes against an independent computation. */
 static void check_sizes(const frame_plan *p) {
   const plan_request *r = &p->request;
   const int32_t scales = r->rules.scales, end = STEP_COUNT;
@@ -87,7 +87,8 @@ static void check_sizes(const frame_plan *p) {
     uint64_t own = p->level_floats[o];
     if (r->pyramid_work_floats) {
       const uint64_t scratch = r->pyramid_work_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads);
-      own = r->pyramid_work_plane && own > scratch ? own : scratch; /* a mixture needs the larger one */
+      /* if stages of several variants are mixed, the larger scratch is needed */
+      own = r->pyramid_work_plane && own > scratch ? own : scratch;
       const uint64_t banded =
           r->graph_bytes ? pyramid_work_band_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads) : 0;
       if (banded > own) own = banded;
@@ -159,7 +160,7 @@ TEST(test_passes) {
   r.octave_floats = 5000;
   r.octave_bytes_min = sizeof(float) * 2800 * 2400;
   assert_int_equal(plan_make(&r, &p), HS_OK);
-  assert_true(p.passes == 3 && !p.request.graph_bytes); /* levels of 27, 7 and 2 MB */
+  assert_true(p.passes == 3 && !p.request.graph_bytes); /* levels have 27, 7 and 2 MB */
   check_layout(&p);
   check_sizes(&p);
   r.octave_floats = 0;
@@ -169,7 +170,7 @@ TEST(test_passes) {
   r.width--;
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(p.passes == 0 && p.request.graph_bytes);
-  /* Of the later octaves, those with levels of a megabyte or more. */
+  /* Of the later octaves, those with levels of at least a megabyte are made in passes. */
   static const int32_t heights[2] = {512, 511};
   for (int i = 0; i < 2; i++) {
     r.width = 512;
@@ -222,7 +223,7 @@ TEST(test_capacities) {
   static frame_plan p;
   plan_request r = request_of(640, 480, HS_PROFILE_LOWE);
   assert_int_equal(plan_make(&r, &p), HS_OK);
-  /* one keypoint per 192 samples of 1280 x 960, and 1024 */
+  /* one keypoint for each 192 samples of 1280 x 960, plus 1024 */
   assert_int_equal(p.request.keypoint_capacity, 7424);
   assert_int_equal(p.request.feature_capacity, 11136);
   r.keypoint_capacity = 33;

@@ -1,5 +1,5 @@
 /*
- * Octaves of every rule, and the reflection of outside samples.
+ * Number and sizes of octaves under every rule, and the reflection of outside samples.
  */
 
 #include "tests/support/test.h"
@@ -16,7 +16,8 @@ static pyramid_rules rules_of(author_rule rule, int32_t first_octave, int32_t bo
   return (pyramid_rules){.first_octave = first_octave, .scales = 3, .border = border, .octave_rule = rule};
 }
 
-/* Picture size, rule, first octave, border -> octaves and their first and last size, computed by hand. */
+/* Picture size, rule, first octave and border, with the number of octaves and the first and last size, computed by
+ * hand. */
 typedef struct geometry_case {
   int32_t width, height;
   author_rule rule;
@@ -25,26 +26,26 @@ typedef struct geometry_case {
 } geometry_case;
 
 static const geometry_case cases[] = {
-    /* 1280 x 960 doubled; 11 samples are enough: 960, 480, ..., 15 */
+    /* 1280 x 960 after doubling: sides 960, 480, ..., 15, because 11 samples are enough */
     {640, 480, RULE_LOWE, -1, 5, 0, 7, 1280, 960, 20, 15},
     {640, 480, RULE_LOWE, 0, 5, 0, 6, 640, 480, 20, 15},
     {640, 480, RULE_LOWE, 3, 5, 0, 3, 80, 60, 20, 15},
     {641, 483, RULE_LOWE, 3, 5, 0, 3, 80, 60, 20, 15},
     {640, 480, RULE_LOWE, -1, 5, 2, 2, 1280, 960, 640, 480},
     {640, 480, RULE_LOWE, -1, 5, 32, 7, 1280, 960, 20, 15},
-    /* round(log2(960) - 2) + 1 = 9, minus octaves too small for a candidate */
+    /* round(log2(960) - 2) + 1 = 9, without octaves that are too small for a candidate */
     {640, 480, RULE_OPENCV, -1, 5, 0, 7, 1280, 960, 20, 15},
     {640, 480, RULE_OPENCV, -1, 1, 0, 9, 1280, 960, 5, 3},
     /* floor(log2(480)) + 1 - 3 = 6 */
     {640, 480, RULE_VLFEAT, -1, 1, 0, 6, 1280, 960, 40, 30},
     {640, 480, RULE_VLFEAT, 0, 1, 0, 5, 640, 480, 40, 30},
     {640, 480, RULE_VLFEAT, -1, 1, 4, 4, 1280, 960, 160, 120},
-    {9, 9, RULE_VLFEAT, 0, 1, 0, 1, 9, 9, 9, 9}, /* at least one */
+    {9, 9, RULE_VLFEAT, 0, 1, 0, 1, 9, 9, 9, 9}, /* there is at least one octave */
     {1, 1, RULE_LOWE, -1, 5, 0, 0, 0, 0, 0, 0},
     {1, 1, RULE_VLFEAT, 3, 1, 0, 0, 0, 0, 0, 0},
     {1, 1, RULE_OPENCV, -1, 1, 0, 0, 0, 0, 0, 0},
     {2, 2, RULE_VLFEAT, -1, 1, 0, 1, 4, 4, 4, 4},
-    {5, 5, RULE_LOWE, -1, 5, 0, 0, 0, 0, 0, 0}, /* 10 samples: one too few */
+    {5, 5, RULE_LOWE, -1, 5, 0, 0, 0, 0, 0, 0}, /* 10 samples are one too few */
     {6, 6, RULE_LOWE, -1, 5, 0, 1, 12, 12, 12, 12},
     {100000, 1, RULE_LOWE, -1, 5, 0, 0, 0, 0, 0, 0},
     {1, 100000, RULE_VLFEAT, -1, 1, 0, 0, 0, 0, 0, 0},
@@ -68,7 +69,8 @@ TEST(test_table) {
   }
 }
 
-/* The formulas of the three rules with the C library's logarithm, cut off where no candidate fits. */
+/* Computes the formulas of the three rules with the C library's logarithm, and drops octaves in which no candidate
+ * fits. */
 static int32_t expected_octaves(int32_t side, const pyramid_rules *r) {
   const int32_t first = r->first_octave < 0 ? 2 * side : side >> r->first_octave;
   const int32_t least = 2 * r->border + 1;
@@ -114,7 +116,7 @@ TEST(test_overflow) {
   }
 }
 
-/* Steps from inside to the wanted index, reversing at the edges. */
+/* Walks from index 0 to index i, reversing at the edges. */
 static int32_t walk(int32_t i, int32_t n) {
   int32_t at = 0, step = i < 0 ? -1 : 1;
   if (n == 1) return 0;

@@ -1,17 +1,17 @@
 /*
- * Arithmetic of refinement: solves quadratics, chooses pivots as documented, follows the rules for steps and
- * acceptance.
+ * Arithmetic of refinement: quadratics are solved, pivots chosen as documented, and the rules for steps and acceptance
+ * followed.
  */
 
 #include "tests/support/test.h"
 
 #include "stages/refine.h"
 
-enum { SIDE = 16, PLANES = 6 }; /* S = 3 */
+enum { SIDE = 16, PLANES = 6 }; /* PLANES: levels for S = 3 */
 
-/* A quadratic about (level, x, y) = (2, 8, 8). */
+/* A quadratic function around (level, x, y) = (2, 8, 8). */
 typedef struct model {
-  double c, g[3], h[6]; /* gx gy gs; hxx hyy hss hxy hxs hys */
+  double c, g[3], h[6]; /* g: gx gy gs; h: hxx hyy hss hxy hxs hys */
 } model;
 
 typedef struct sampled {
@@ -24,7 +24,7 @@ static double model_at(const model *m, double x, double y, double s) {
          m->h[3] * x * y + m->h[4] * x * s + m->h[5] * y * s;
 }
 
-/* Gaussian levels whose differences are the model; exact if its numbers have few bits. */
+/* Makes Gaussian levels whose differences are the model. They are exact if its numbers have few bits. */
 static void sample_model(const model *m, sampled *out) {
   out->view = (octave_view){out->planes, SIDE * SIDE, SIDE, SIDE, SIDE, 0};
   for (int32_t y = 0; y < SIDE; y++)
@@ -42,10 +42,10 @@ static uint32_t next_random(uint32_t *state) {
   return *state >> 8;
 }
 
-/* A multiple of 1/16 in [-2, 2]. */
+/* Returns a multiple of 1/16 in [-2, 2]. */
 static double dyadic(uint32_t *state) { return ((double)(next_random(state) % 65u) - 32.0) / 16.0; }
 
-/* Cramer's rule in double. False: badly conditioned. */
+/* Solves by Cramer's rule in double. Returns false if the system is badly conditioned. */
 static bool cramer(const model *m, double d[3]) {
   const double a[3][3] = {{m->h[0], m->h[3], m->h[4]}, {m->h[3], m->h[1], m->h[5]}, {m->h[4], m->h[5], m->h[2]}};
   double det = 0.0;
@@ -91,7 +91,7 @@ TEST(test_exact_quadratics) {
   }
 }
 
-/* Textbook elimination: the pivot is the first row with the largest absolute value. */
+/* Solves by textbook elimination: the pivot is the first row with the largest absolute value. */
 static bool eliminate(float m[3][4], float d[3]) {
   for (int c = 0; c < 3; c++) {
     int best = c;
@@ -141,11 +141,11 @@ TEST(test_singular) {
   sample_model(&flat, &s);
   assert_false(quadratic_fit(&s.view, 2, 8, 8, RULE_LOWE, &q));
   assert_false(quadratic_fit(&s.view, 2, 8, 8, RULE_OPENCV, &q));
-  assert_true(quadratic_fit(&s.view, 2, 8, 8, RULE_VLFEAT, &q)); /* no offset, as in VLFeat */
+  assert_true(quadratic_fit(&s.view, 2, 8, 8, RULE_VLFEAT, &q)); /* VLFeat uses no offset in this case */
   assert_true(q.dx == 0.0f && q.dy == 0.0f && q.ds == 0.0f);
   sample_model(&ridge, &s);
   assert_false(quadratic_fit(&s.view, 2, 8, 8, RULE_LOWE, &q));
-  /* an overflowing system has no usable offset under any rule */
+  /* a system that overflows has no usable offset under any rule */
   quadratic huge = {.hxx = 1e-30f, .hyy = 1.0f, .hss = 1.0f, .gx = 1e30f};
   assert_true(quadratic_solve(&huge, 0.0f));
   assert_false(hs_is_finite(huge.dx));
@@ -181,12 +181,12 @@ TEST(test_moves) {
   expect_move(RULE_LOWE, V3F{0.0f, 0.7f, 0.0f}, V3{2, 50, 74}, REFINE_LOST, centre);
   expect_move(RULE_LOWE, V3F{0.0f, 0.7f, 0.0f}, V3{2, 50, 73}, REFINE_MOVED, V3{2, 50, 74});
   expect_move(RULE_OPENCV, V3F{0.49f, -0.49f, 0.49f}, centre, REFINE_SETTLED, centre);
-  /* 0.5 has not settled, and rounds to even: the position stays and is evaluated again */
+  /* an offset of 0.5 has not settled; it rounds to the even 0, so the position stays and is evaluated again */
   expect_move(RULE_OPENCV, V3F{0.5f, 0.0f, 0.0f}, centre, REFINE_MOVED, centre);
   expect_move(RULE_OPENCV, V3F{3.6f, -1.5f, 0.5f}, centre, REFINE_MOVED, V3{2, 54, 38});
   expect_move(RULE_OPENCV, V3F{2.0e9f, 0.0f, 0.0f}, centre, REFINE_LOST, centre);
   expect_move(RULE_OPENCV, V3F{0.0f, -60.0f, 0.0f}, centre, REFINE_LOST, centre);
-  /* VLFeat: no step in scale, and none onto the outermost samples */
+  /* VLFeat makes no step in scale, and none onto the outermost samples */
   expect_move(RULE_VLFEAT, V3F{0.0f, 0.0f, 9.0f}, centre, REFINE_SETTLED, centre);
   expect_move(RULE_VLFEAT, V3F{9.0f, -9.0f, 9.0f}, centre, REFINE_MOVED, V3{2, 51, 39});
   expect_move(RULE_VLFEAT, V3F{0.7f, 0.7f, 0.0f}, V3{2, 98, 78}, REFINE_SETTLED, V3{2, 98, 78});
@@ -210,7 +210,7 @@ TEST(test_edges) {
   assert_false(accept_edge(1.0f, 1.0f, 1.0f));
   assert_false(accept_edge(0.0f, 0.0f, 0.0f));
   assert_false(accept_edge(NAN, 1.0f, 0.0f));
-  /* the same ratio rotated by 45 degrees: eigenvalues 9.5 and 1, then 10.5 and 1 */
+  /* the same ratios, rotated by 45 degrees: eigenvalues 9.5 and 1, then 10.5 and 1 */
   assert_true(accept_edge(5.25f, 5.25f, 4.25f));
   assert_false(accept_edge(5.75f, 5.75f, 4.75f));
 }

@@ -1,6 +1,6 @@
 /*
- * Images described by one vector: images of one scene are found; the bytes do not depend on instruction set, number of
- * threads or order of blocks; invalid input is refused.
+ * Images described by one vector. Images of one scene are found. The bytes do not depend on instruction set, number of
+ * threads or order of blocks. Invalid input is refused.
  */
 
 #include "tests/support/test.h"
@@ -17,7 +17,7 @@ typedef struct collection {
   int8_t vectors[IMAGES * VECTOR_BYTES];
 } collection;
 
-/* Views of a scene share half of their descriptors, up to noise; the others are random. */
+/* Views of a scene share half of their descriptors, up to noise. The other descriptors are random. */
 static int set_up(void **state) {
   collection *c = calloc(1, sizeof *c);
   if (!c) return -1;
@@ -67,7 +67,7 @@ static hs_status describe_all(collection *c, const hs_retrieval_options *options
   return describe(c, IMAGES, options, context);
 }
 
-/* Digest of all vectors: proves identity between machines. */
+/* Digest of all vectors, which must be equal on all machines. */
 static const uint32_t digest = 0x73df96a8;
 
 #define SHARED_TEST(NAME) TEST_GIVEN(NAME, collection, c, NULL, NULL)
@@ -132,7 +132,8 @@ SHARED_TEST(blocks_do_not_matter) {
   assert_int_equal(hs_retrieval_train(r, NULL), HS_OK);
   assert_int_equal(hs_retrieval_describe(r, NULL, &c->images[0], once), HS_OK);
   assert_int_equal(hs_retrieval_describe(r, NULL, &many, often), HS_OK);
-  for (int i = 0; i < VECTOR_BYTES; i++) assert_in_range(often[i] - once[i] + 1, 0, 2); /* 80 times the sums, rounded */
+  /* the sums are 80 times as large, but the rounded vectors agree */
+  for (int i = 0; i < VECTOR_BYTES; i++) assert_in_range(often[i] - once[i] + 1, 0, 2);
   hs_retrieval_destroy(r);
 }
 
@@ -142,7 +143,8 @@ SHARED_TEST(little_to_learn_from) {
   const int8_t nothing[VECTOR_BYTES] = {0};
   int8_t vector[VECTOR_BYTES];
   hs_retrieval *r;
-  /* Fewer descriptors than centres: a descriptor must not become its own centre, which would leave no residuals. */
+  /* There are fewer descriptors than centres. No descriptor may become its own centre, because then there would be no
+   * residuals. */
   assert_int_equal(hs_retrieval_create(&r, &o), HS_OK);
   assert_int_equal(hs_retrieval_train(r, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_retrieval_sample(r, &empty, 100), HS_OK);
@@ -234,13 +236,13 @@ TEST(eigenvalues_of_a_known_matrix) {
   (void)state;
   assert_non_null(m);
   assert_non_null(vectors);
-  /* The second difference: eigenvalues 2 - 2 cos(k pi / (N + 1)). */
+  /* The matrix of second differences has the eigenvalues 2 - 2 cos(k pi / (N + 1)). */
   for (int i = 0; i < N; i++)
     for (int k = 0; k < N; k++) m[i * N + k] = i == k ? 2.0 : abs(i - k) == 1 ? -1.0 : 0.0;
   symmetric_eigen(m, values, vectors);
   for (int i = 0; i < N; i++) {
     assert_true(fabs(values[i] - (2.0 - 2.0 * cos((N - i) * 3.14159265358979323846 / (N + 1)))) < 1e-12);
-    for (int k = 0; k < N; k++) { /* M v = value v */
+    for (int k = 0; k < N; k++) { /* checks M v = value v */
       const double *v = vectors + i * N;
       const double image = 2.0 * v[k] - (k > 0 ? v[k - 1] : 0.0) - (k + 1 < N ? v[k + 1] : 0.0);
       assert_true(fabs(image - values[i] * v[k]) < 1e-11);

@@ -1,5 +1,5 @@
 /*
- * The sigma schedule and the filter taps, against the C library's functions in double.
+ * The sigmas of levels and the filter taps, compared with the C library's functions in double.
  */
 
 #include "tests/support/test.h"
@@ -42,7 +42,7 @@ TEST(test_base_sigma) {
   assert_close(scalespace_base_sigma(1.6, 1.6, 0), 0.1, 1e-15, "as blurred as level 0, not doubled");
 }
 
-/* Taps against exp of the C library: each within one rounding to float of the exact quotient. */
+/* Compares taps with exp of the C library: each is within one rounding to float of the exact quotient. */
 static void check_taps(double sigma, author_rule rule) {
   gaussian_filter f;
   scalespace_filter(sigma, rule, &f);
@@ -81,11 +81,11 @@ TEST(test_radii) {
     const int32_t lowe = (int32_t)ceil(4.0 * sigma);
     assert_int_equal(radius_of(sigma, RULE_LOWE), lowe);
     assert_int_equal(radius_of(sigma, RULE_VLFEAT), lowe > 1 ? lowe : 1);
-    /* OpenCV: ksize = cvRound(sigma * 4 * 2 + 1) | 1, cvRound is lrint */
+    /* OpenCV computes ksize = cvRound(sigma * 4 * 2 + 1) | 1, where cvRound is lrint */
     assert_int_equal(radius_of(sigma, RULE_OPENCV), (int32_t)((lrint(sigma * 4.0 * 2.0 + 1.0) | 1) / 2));
   }
-  assert_int_equal(radius_of(0.6875, RULE_OPENCV), 3); /* 6.5 taps round to 6 */
-  assert_int_equal(radius_of(0.8125, RULE_OPENCV), 4); /* 7.5 round to 8 */
+  assert_int_equal(radius_of(0.6875, RULE_OPENCV), 3); /* 6.5 taps are rounded to 6 */
+  assert_int_equal(radius_of(0.8125, RULE_OPENCV), 4); /* 7.5 taps are rounded to 8 */
 }
 
 /* No option exceeds the largest radius that the taps array holds. */

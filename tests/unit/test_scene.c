@@ -21,7 +21,8 @@ static uint8_t pixel(const hs_image *image, int32_t x, int32_t y) {
   return ((const uint8_t *)image->data)[(size_t)y * stride + (size_t)x];
 }
 
-/* Number of differing pixels where a and b overlap after a shift by (dx, dy); *compared: number of compared pixels. */
+/* Returns the number of pixels that differ where a and b overlap after a shift by (dx, dy). *compared: number of pixels
+ * in the overlap. */
 static int differences(const hs_image *a, const hs_image *b, int32_t dx, int32_t dy, int *compared) {
   int differ = 0;
   *compared = 0;
@@ -54,7 +55,7 @@ TEST(test_names) {
       "@scene:30001x5", "@scene:-5x5", "@scene:5x5:1:", "@scene:5x5:1 ", "@scene:5x5:4294967296"};
   for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
     assert_int_equal(scene_parse_name(malformed[i], &w, &h, &seed), -1);
-  assert_int_equal(w, 7); /* written only for a valid name */
+  assert_int_equal(w, 7); /* written only if the name is valid */
 }
 
 TEST(test_repeats) {

@@ -1,8 +1,8 @@
 /*
  * Signals blocked by the library's threads, read from the system.
  *
- * Covers threads of contexts, of images in flight and of runs over pairs. None runs a handler of the caller, which does
- * not know of the thread; a crash handler does run.
+ * Covers threads of contexts, of images in flight and of runs over pairs. None of these threads runs a signal handler
+ * of the caller, except a crash handler, because the caller does not know of the thread.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static thread_list list_threads(void) {
   return threads;
 }
 
-/* Bit n - 1: signal n is blocked. False: the thread has ended. */
+/* Reads the mask of blocked signals; bit n - 1 is signal n. Returns false if the thread has ended. */
 static bool blocked_by(long number, uint64_t *blocked) {
   char path[64], line[256];
   unsigned long long mask = 0;
@@ -44,8 +44,8 @@ static bool blocked_by(long number, uint64_t *blocked) {
   return found;
 }
 
-/* The C library blocks all signals while a thread starts, so this waits until the thread's mask leaves `wanted` open,
- * or for some seconds. */
+/* Reads the mask of a thread. The C library blocks all signals while a thread starts, so this waits until the thread's
+ * mask leaves the signals of `wanted` unblocked, or for some seconds. */
 static bool settled_mask(long number, uint64_t wanted, uint64_t *mask) {
   const struct timespec pause = {.tv_nsec = 1000000};
   bool is_there = blocked_by(number, mask);
@@ -56,7 +56,7 @@ static bool settled_mask(long number, uint64_t wanted, uint64_t *mask) {
   return is_there;
 }
 
-/* Of the calling thread, which is the first one. */
+/* Returns the mask of the calling thread, which is the first thread. */
 static uint64_t own_mask(void) {
   uint64_t mask = 0;
   assert_true(blocked_by(getpid(), &mask));
@@ -65,7 +65,7 @@ static uint64_t own_mask(void) {
 
 static uint64_t bit_of(int signal_number) { return UINT64_C(1) << (signal_number - 1); }
 
-/* All threads started since block every signal except their own faults. */
+/* Fails unless all threads started since `before` block every signal except their own faults. */
 static void check_new_threads(const thread_list *before, size_t at_least) {
   static const int blocked[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE, SIGWINCH};
   static const int open[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -87,7 +87,7 @@ static void check_new_threads(const thread_list *before, size_t at_least) {
   if (seen < at_least) fail_msg("%zu new threads, expected %zu", seen, at_least);
 }
 
-/* The calling thread's mask is unchanged. */
+/* Fails unless the mask of the calling thread is unchanged. */
 static void check_own(uint64_t mask) { assert_true(own_mask() == mask); }
 
 static hs_context *make_context(int32_t threads) {

@@ -13,7 +13,7 @@ enum { CHUNKS_MAX = 3000, WORKERS_MAX = 16 };
 
 typedef struct tally {
   atomic_int done[CHUNKS_MAX];
-  atomic_int inside[WORKERS_MAX]; /* chunks that a worker runs at the same time: never two */
+  atomic_int inside[WORKERS_MAX]; /* number of chunks that a worker runs at the same time, which must not exceed one */
   atomic_int wrong;
   int32_t workers;
   pthread_t thread[WORKERS_MAX];
@@ -27,7 +27,7 @@ static void tally_chunk(void *job, int32_t chunk, int32_t worker) {
     return;
   }
   if (atomic_fetch_add(&t->inside[worker], 1) != 0) atomic_fetch_add(&t->wrong, 1);
-  /* a worker's number always means the same thread */
+  /* a worker's number must always denote the same thread */
   if (atomic_exchange(&t->seen[worker], 1) == 0)
     t->thread[worker] = pthread_self();
   else if (!pthread_equal(t->thread[worker], pthread_self()))
@@ -107,11 +107,11 @@ typedef struct environment_job {
   atomic_int wrong, workers_seen;
 } environment_job;
 
-/* Rounding to nearest, and denormals neither flushed nor read as zero. */
+/* Fails unless rounding is to nearest, and denormals are neither flushed nor read as zero. */
 static void check_environment(void *job, int32_t chunk, int32_t worker) {
   environment_job *e = job;
   (void)chunk;
-  if (worker == 0) return; /* the caller's own thread keeps the caller's environment */
+  if (worker == 0) return; /* worker 0 is the caller's thread, which keeps the caller's environment */
   atomic_fetch_add(&e->workers_seen, 1);
   volatile float smallest = 1.17549435e-38f, half = 0.5f, denormal = 1.0e-42f, big = 1.0e30f;
   const volatile float flushed = smallest * half, product = denormal * big;
@@ -130,11 +130,11 @@ TEST(test_environment_of_workers) {
     fegetenv(&saved);
     fesetround(modes[i]);
 #if defined(__x86_64__)
-    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040u); /* flush to zero, denormals are zero */
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040u); /* sets "flush to zero" and "denormals are zero" */
 #endif
     stage_queue *q = malloc(queue_bytes(4));
     const bool started = q && queue_start(q, 4);
-    /* waits until some chunk has run on a worker, which may take a while on a busy machine */
+    /* repeats until some chunk has run on a worker, which may take a while on a busy machine */
     for (int32_t k = 0; started && (k < 200 || (atomic_load(&e.workers_seen) == 0 && k < 1000000)); k++)
       queue_run(q, 40, check_environment, &e);
     if (started) queue_stop(q);
@@ -156,7 +156,7 @@ static void check_signals(void *job, int32_t chunk, int32_t worker) {
   signal_job *s = job;
   sigset_t mask;
   (void)chunk;
-  if (worker == 0) return; /* the caller's own thread */
+  if (worker == 0) return; /* worker 0 is the caller's thread */
   const int read = pthread_sigmask(SIG_SETMASK, NULL, &mask);
   if (read != 0 || sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGINT) != 1) atomic_fetch_add(&s->open, 1);
   for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
@@ -174,7 +174,7 @@ TEST(test_signals_of_workers) {
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &mine, &saved), 0);
   stage_queue *q = start(4);
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &saved, &after), 0);
-  /* waits until some chunk has run on a worker, which may take a while on a busy machine */
+  /* repeats until some chunk has run on a worker, which may take a while on a busy machine */
   for (int32_t k = 0; k < 200 || (atomic_load(&s.workers_seen) == 0 && k < 1000000); k++)
     queue_run(q, 40, check_signals, &s);
   stop(q);

@@ -1,6 +1,6 @@
 /*
- * The order of keypoints and features of tiles, against a comparison sort: short and long lists, one and several
- * threads, tiles in sequence and keypoints in random order, repeated samples.
+ * The order of keypoints and features of tiles equals that of a comparison sort. Covers short and long lists, one and
+ * several threads, tiles in sequence and keypoints in random order, and repeated samples.
  */
 #include "tests/support/test.h"
 
@@ -16,7 +16,7 @@ static uint32_t random_below(uint32_t end) {
   return (uint32_t)(((uint64_t)(seed >> 8) * end) >> 24);
 }
 
-/* Lists with FIRST unsorted items in front. */
+/* Lists with FIRST unsorted entries at the beginning. */
 typedef struct lists {
   keypoint_list keypoints;
   feature_list features;
@@ -43,7 +43,7 @@ static void free_lists(lists *l) {
   free(l->features.keypoint);
 }
 
-/* Keypoints of columns [x0, x1), some at the sample of an earlier keypoint, each with 0 to 2 features. */
+/* Adds keypoints of columns [x0, x1), some at the sample of an earlier keypoint, each with 0 to 2 features. */
 static void add(lists *l, uint32_t count, uint32_t x0, uint32_t x1) {
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t n = FIRST + l->keypoint_count++;
@@ -66,7 +66,8 @@ static int compare(const void *a, const void *b) {
   return k->column[m] - k->column[n];
 }
 
-/* The keypoints in order, each sample once; which of several keypoints at a sample is kept is not checked. */
+/* Checks that keypoints are in order and each sample occurs once. If several keypoints are at one sample, any of them
+ * may be kept. */
 static void check_keypoints(const tile_sort *s, const uint32_t *expected) {
   uint32_t at = 0;
   for (uint32_t i = 0; i < s->keypoints; i++) {
@@ -78,7 +79,7 @@ static void check_keypoints(const tile_sort *s, const uint32_t *expected) {
   assert_int_equal(at, s->once);
 }
 
-/* Every keypoint once, followed by its features in their order. */
+/* Checks that every keypoint occurs once, followed by its features in their order. */
 static void check_features(const tile_sort *s, uint32_t kept) {
   unsigned char *seen = calloc(s->keypoints + 1, 1);
   uint32_t at = 0;
@@ -136,7 +137,7 @@ TEST(test_lists) {
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
       lists l = new_lists();
       seed = (uint32_t)(i + 1);
-      /* Tiles from left to right; few keypoints in random order, because the rows use insertion sort. */
+      /* Tiles are added from left to right, with few keypoints in random order, because the rows use insertion sort. */
       for (uint32_t x = 0; x < WIDTH; x += 250) add(&l, counts[i] / 4, x, x + 250);
       add(&l, counts[i] % 4, 0, WIDTH);
       check(&l, queue);

@@ -28,7 +28,7 @@ static void run(verified *v, const hs_verify_options *options) {
   assert_in_range(v->geometry.iterations, 0, options->max_iterations);
 }
 
-/* Nearly all correct matches are kept, and at most `wrong` of the others. */
+/* Fails unless nearly all correct matches are inliers and at most `wrong` of the others are. */
 static void expect_inliers(const verified *v, size_t lost, size_t wrong) {
   size_t kept = 0, slipped = 0;
   for (size_t i = 0; i < v->scene.count; i++)
@@ -71,7 +71,7 @@ TEST(test_homography) {
       expect_matrix_form(&v->geometry);
       expect_inliers(v, 8, 4);
       assert_true(two_view_homography_difference(v->geometry.matrix, v->scene.homography) < (i == 4 ? 1.5 : 0.8));
-      /* two of the four coordinates' noises are across the model */
+      /* the noise of two of the four coordinates is across the model */
       assert_true(fabs(v->geometry.rms_error - 0.5 * sqrt(2.0)) < 0.12);
       assert_int_equal(v->geometry.plane_inliers, v->geometry.inlier_count);
     }
@@ -88,7 +88,7 @@ TEST(test_fundamental) {
     run(v, &o);
     assert_int_equal(v->geometry.found, 1);
     expect_matrix_form(&v->geometry);
-    expect_inliers(v, 4, 2 + v->scene.outliers / 20); /* 4 px of 480: a random position fits by chance */
+    expect_inliers(v, 4, 2 + v->scene.outliers / 20); /* with 4 px of 480, a random position fits by chance */
     assert_true(two_view_epipolar_error(v->geometry.matrix, &v->scene) < 1.0);
     assert_true(v->geometry.plane_inliers < v->geometry.inlier_count / 2);
   }
@@ -196,14 +196,14 @@ TEST(test_nothing_to_find) {
       two_view_make(TWO_VIEW_PLANE, count, 0, 0.0, 1, &v->scene);
       expect_nothing(v, model);
     }
-    two_view_make(TWO_VIEW_LINE, 100, 0, 0.0, 1, &v->scene); /* exactly on a line */
+    two_view_make(TWO_VIEW_LINE, 100, 0, 0.0, 1, &v->scene); /* all points exactly on a line */
     expect_nothing(v, model);
-    two_view_make(TWO_VIEW_LINE, 100, 0, 0.5, 1, &v->scene); /* and within the noise */
+    two_view_make(TWO_VIEW_LINE, 100, 0, 0.5, 1, &v->scene); /* all points on a line within the noise */
     expect_nothing(v, model);
-    two_view_make(TWO_VIEW_VOLUME, 40, 40, 0.0, 1, &v->scene); /* wrong matches only */
+    two_view_make(TWO_VIEW_VOLUME, 40, 40, 0.0, 1, &v->scene); /* only wrong matches */
     expect_nothing(v, model);
     two_view_make(TWO_VIEW_PLANE, 100, 0, 0.0, 1, &v->scene);
-    for (size_t i = 0; i < 200; i++) { /* all at one position */
+    for (size_t i = 0; i < 200; i++) { /* all matches at one position */
       v->scene.a[i] = 100.0;
       v->scene.b[i] = 200.0;
     }
@@ -219,7 +219,7 @@ TEST(test_minimal_number) {
     two_view_make(model == HS_HOMOGRAPHY ? TWO_VIEW_PLANE : TWO_VIEW_VOLUME, sample, 0, 0.0, 2, &v->scene);
     hs_verify_options o = verified_options(model, &v->scene);
     run(v, &o);
-    assert_int_equal(v->geometry.found, 0); /* below min_inliers */
+    assert_int_equal(v->geometry.found, 0); /* fewer inliers than min_inliers */
     o.min_inliers = 0;
     run(v, &o);
     assert_int_equal(v->geometry.found, 1);
@@ -231,7 +231,7 @@ TEST(test_minimal_number) {
 TEST(test_duplicates) {
   SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 400, 150, 0.4, 2, &v->scene);
-  for (size_t i = 1; i < 100; i++) { /* one wrong match a hundred times */
+  for (size_t i = 1; i < 100; i++) { /* one wrong match is repeated a hundred times */
     memcpy(v->scene.a + 2 * i, v->scene.a, 2 * sizeof(double));
     memcpy(v->scene.b + 2 * i, v->scene.b, 2 * sizeof(double));
   }
@@ -249,7 +249,7 @@ TEST(test_invalid_coordinates) {
   v->scene.b[3] = INFINITY;
   v->scene.a[4] = 1.0e7;
   v->scene.b[7] = -1.0e300;
-  v->scene.a[2 * 150] = NAN; /* one that would be correct */
+  v->scene.a[2 * 150] = NAN; /* this match would be correct */
   hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
   run(v, &o);
   assert_int_equal(v->geometry.found, 1);
@@ -264,7 +264,7 @@ TEST(test_invalid_coordinates) {
 TEST(test_coordinates_at_their_limit) {
   SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 40, 0, 0.0, 2, &v->scene);
-  memcpy(v->scene.b, v->scene.a, sizeof v->scene.b); /* the same picture twice, which every match fits */
+  memcpy(v->scene.b, v->scene.a, sizeof v->scene.b); /* the same picture twice, so that every match fits */
   v->scene.a[0] = v->scene.b[0] = 1.0e6;
   v->scene.a[3] = v->scene.b[3] = -1.0e6;
   v->scene.a[4] = v->scene.b[4] = 1000001.0;
@@ -285,7 +285,7 @@ TEST(test_place_and_size) {
   w->scene = v->scene;
   hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene), p = o;
   run(v, &o);
-  for (size_t i = 0; i < 600; i++) { /* powers of two: the same significant digits throughout */
+  for (size_t i = 0; i < 600; i++) { /* powers of two leave the significant digits unchanged */
     w->scene.a[i] *= 64.0;
     w->scene.b[i] *= 64.0;
   }
@@ -336,7 +336,7 @@ static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
   return digest;
 }
 
-/* The same call twice gives the same bytes, another seed may not; and the bytes are those of every other machine and
+/* The same call gives the same bytes; another seed may not. The bytes equal those of every other machine and
  * compiler. */
 TEST(test_repeatable) {
   static const uint64_t expected[3] = {0x4c2b408e146a02f5u, 0x01be125f62d097d2u, 0x1993416b0fbed7c4u};
@@ -367,7 +367,7 @@ typedef struct distant_pair {
   float distance;
 } distant_pair;
 
-/* The scene's 200 points as features, those of b in reverse order, and their pairs. */
+/* Makes features of the scene's 200 points, those of b in reverse order, and the list of their pairs. */
 static void points_as_features(const verified *v, hs_keypoint keypoints[400], distant_pair pairs[200]) {
   for (int i = 0; i < 200; i++) {
     const int j = 199 - i;
@@ -409,7 +409,7 @@ TEST(test_features) {
   pairs[77].b = 0;
   assert_int_equal(hs_verify(&a, &placeless, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
   assert_int_equal(hs_verify(&placeless, &b, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
-  const size_t many = ((size_t)1 << 26) + 1; /* refused before any match is read */
+  const size_t many = ((size_t)1 << 26) + 1; /* more than the limit; refused before any match is read */
   assert_int_equal(hs_verify(&a, &b, pairs, sizeof *pairs, many, &o, NULL, &by_features), HS_ERR_LIMIT);
   assert_int_equal(hs_verify(&a, &b, NULL, 0, 0, &o, NULL, &by_features), HS_OK);
   assert_int_equal(by_features.found, 0);
@@ -423,14 +423,15 @@ TEST(test_ends_where_nothing_agrees) {
     hs_verify_options o = verified_options(model, &v->scene);
     o.min_inliers = 15;
     run(v, &o);
-    assert_int_equal(v->geometry.iterations, 0); /* too few to be found */
+    assert_int_equal(v->geometry.iterations, 0); /* there are too few matches for a model */
     two_view_make(TWO_VIEW_VOLUME, 24, 24, 0.0, 3, &v->scene);
     run(v, &o);
     assert_int_equal(v->geometry.found, 0);
-    assert_in_range(v->geometry.iterations, 50, 600); /* a sample of 15 among 24: 1 in 8, 24, 14 */
+    /* 15 of 24 matches: a sample is correct with probability 1/8, 1/24 or 1/14, depending on the model */
+    assert_in_range(v->geometry.iterations, 50, 600);
     two_view_make(TWO_VIEW_VOLUME, 200, 200, 0.0, 3, &v->scene);
     run(v, &o);
-    assert_int_equal(v->geometry.iterations, 10000); /* 15 of 200 are not hit soon */
+    assert_int_equal(v->geometry.iterations, 10000); /* 15 of 200 matches are not found soon */
   }
   int found = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
@@ -472,7 +473,7 @@ TEST(test_iterations_needed) {
   assert_int_equal(iterations_needed(100, 100, 4, 0.9999, 10000), 1);
   assert_int_equal(iterations_needed(3, 100, 4, 0.9999, 10000), 10000);
   assert_int_equal(iterations_needed(5, 1000, 7, 0.9999, 10000), 10000);
-  /* log(1e-4) / log(1 - p^4) with p near 1/2: 143 for many matches */
+  /* log(1e-4) / log(1 - p^4) with p near 1/2 is 143 for many matches */
   assert_in_range(iterations_needed(50000, 100000, 4, 0.9999, 10000), 143, 144);
   assert_in_range(iterations_needed(30000, 100000, 7, 0.99, 1000000), 21050, 21080);
 }

@@ -99,7 +99,7 @@ TEST(test_options_of_other_headers) {
   assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &expected), HS_OK);
   assert_int_equal(expected.found, 1);
-  /* A struct with the first fields only: the others have the model's defaults, whatever follows in memory. */
+  /* The struct has only the first fields. The other fields get the model's defaults, whatever follows in memory. */
   memset(&callers.options.tolerance, 0xff, sizeof callers.options - offsetof(hs_verify_options, tolerance));
   callers.options.struct_size = offsetof(hs_verify_options, model) + sizeof callers.options.model;
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_OK);
@@ -108,7 +108,7 @@ TEST(test_options_of_other_headers) {
   callers.options.struct_size--;
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
   assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
-  /* Later fields may exist as long as they are not set. */
+  /* A later header's fields may exist if they are not set. */
   assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
   callers.options.struct_size = sizeof callers;
   callers.options.message = message;

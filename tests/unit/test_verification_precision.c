@@ -1,5 +1,5 @@
 /*
- * The second search of hs_verify_points: at the precision of the matches, among matches that move like their
+ * The second search of hs_verify_points uses the precision of the matches, and only matches that move like their
  * neighbours.
  */
 
@@ -19,14 +19,14 @@ static size_t marked(const verified *v, size_t begin, size_t end) {
   return count;
 }
 
-/* At most `lost` of the correct matches are missing, and at most `wrong` of the wrong ones are accepted. */
+/* Fails if more than `lost` correct matches are missing, or more than `wrong` wrong ones are accepted. */
 static void expect_inliers(const verified *v, size_t lost, size_t wrong) {
   assert_true(marked(v, v->scene.outliers, v->scene.count) + lost >= v->scene.count - v->scene.outliers);
   assert_true(marked(v, 0, v->scene.outliers) <= wrong);
 }
 
-/* A wall of equal windows, some of it in relief, seen by two cameras of focal length 1000; wrong matches join a window
- * to the next ones of its row. Points along X, Y on the wall, at a depth of 10 less `relief`. */
+/* Projects a point of a wall of equal windows into two cameras of focal length 1000. X and Y are along the wall, and
+ * the depth is 10 - relief. Wrong matches join a window to the next ones of its row. */
 static void project_wall(double x, double y, double relief, double *a, double *b) {
   const double degree = 0.017453292519943295;
   const double z = 10.0 - relief, turn = 8.0 * degree;
@@ -37,7 +37,7 @@ static void project_wall(double x, double y, double relief, double *a, double *b
   b[1] = 500.0 + 1000.0 * by / bz;
 }
 
-/* 90 wrong matches, then 500 right ones, with 0.15 pixels of noise. */
+/* Makes 90 wrong matches, then 500 correct ones with 0.15 pixels of noise. */
 static void make_wall(uint64_t seed, two_view_scene *scene) {
   random_state random = {seed};
   double unused[2];
@@ -82,7 +82,7 @@ TEST(test_rows_of_windows) {
   assert_true(second * 10 < first);
 }
 
-/* Precise matches that all agree and move like their neighbours: the first matrix stays, with the measured
+/* Matches are precise, all agree and move like their neighbours. The first search's matrix stays, with the measured
  * tolerance. */
 TEST(test_settled) {
   SCOPED_MEMORY verified *const v = verified_new();

@@ -9,7 +9,7 @@
 
 enum { MATCHES_MAX = 400 };
 
-/* Two lists of keypoints; the i-th of each are a match. */
+/* Two lists of keypoints; keypoints of equal index are a match. */
 typedef struct pair_case {
   two_view_scene scene;
   hs_keypoint keypoints[2][MATCHES_MAX];
@@ -99,7 +99,7 @@ TEST(test_planes) {
   assert_int_equal(c->found.model.plane_only, 1);
 }
 
-/* Captions: matches of equal translation in the border of both images. */
+/* Makes matches of a caption: they have equal translations and lie in the border of both images. */
 static void make_caption(pair_case *c, size_t caption, size_t others, double jitter) {
   random_state random = {5};
   c->scene.count = caption + others;
@@ -131,7 +131,7 @@ TEST(test_watermarks) {
     assert_int_equal(c->found.watermark, cases[i].expected);
   }
   make_caption(c, 80, 0, 0.0);
-  c->features[0].image_width = c->features[1].image_width = 0; /* not known */
+  c->features[0].image_width = c->features[1].image_width = 0; /* unknown sizes */
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 0), HS_OK);
   assert_int_equal(c->found.watermark, 0);
 }
@@ -143,7 +143,7 @@ TEST(test_refused) {
   memset(&zero, 0, sizeof zero);
   (void)hs_pairs_options_init(&options);
   assert_int_equal(hs_verify_pair(&c->features[0], &c->features[1], c->matches, 50, &options, c->inliers, &c->found),
-                   HS_ERR_ARGUMENT); /* verify is null */
+                   HS_ERR_ARGUMENT); /* refused because verify is null */
   assert_int_equal(hs_verify_pair(&c->features[0], NULL, c->matches, 50, &options, c->inliers, &c->found),
                    HS_ERR_ARGUMENT);
   c->matches[49].second = 50;

@@ -19,7 +19,7 @@ enum {
   THREADS_MAX = 8
 };
 
-/* Chunks write plain numbers: a chunk that starts too early reads data that is not yet written, which is also a data
+/* Chunks write plain numbers, so a chunk that starts too early reads data that is not yet written, which is also a data
  * race. */
 typedef struct tally {
   graph_job jobs[JOBS];
@@ -28,11 +28,11 @@ typedef struct tally {
   int32_t value[JOBS][CHUNKS];
   atomic_int runs[JOBS][CHUNKS];
   atomic_int wrong, polls;
-  int32_t polls_until_end; /* 0: to the end */
+  int32_t polls_until_end; /* number of polls after which the caller cancels; 0: runs to the end */
   pthread_t caller;
 } tally;
 
-/* A job's share of a tally. */
+/* A job, and the tally to which it belongs. */
 typedef struct part {
   tally *t;
   int32_t job;
@@ -40,14 +40,15 @@ typedef struct part {
 
 static part parts[JOBS];
 
-/* Band b of a job needs the bands b - 1 to b + 1 of the job before, as a blur needs rows. */
+/* Returns whether a chunk may run: band b of a job needs bands b - 1 to b + 1 of the job before, as a blur needs
+ * rows. */
 static bool bands_about_are_done(void *owner, graph_job *job, int32_t chunk) {
   const part *p = owner;
   const int32_t band = chunk / job->band_chunks, first = band > 0 ? band - 1 : 0;
   return graph_bands_are_done(&p->t->jobs[p->job - 1], first, band + 1 < BANDS ? band + 1 : BANDS - 1);
 }
 
-/* The last job's number of chunks is known once the job before is done. */
+/* Sets the last job's number of chunks when the job before it is done. */
 static bool is_known(void *owner, graph_job *job, int32_t chunk) {
   const part *p = owner;
   if (!graph_job_is_done(&p->t->jobs[p->job - 1])) return false;
@@ -74,7 +75,7 @@ static bool poll(void *owner) {
   return t->polls_until_end == 0 || atomic_fetch_add(&t->polls, 1) + 1 < t->polls_until_end;
 }
 
-/* In reverse order of preference: dependent chunks are requested first. */
+/* Starts the jobs. reverse: in reverse order of preference, so that dependent chunks are requested first. */
 static void begin(tally *t, bool reverse) {
   memset(t, 0, sizeof *t);
   t->caller = pthread_self();
@@ -123,9 +124,9 @@ TEST(test_end_is_asked_for) {
       begin(&t, false);
       t.polls_until_end = end;
       work_graph_run(q, &t.graph);
-      assert_true(atomic_load(&t.polls) <= end); /* not polled again */
+      assert_true(atomic_load(&t.polls) <= end); /* the function is not polled again */
       if (threads == 1) {
-        /* one chunk between two polls */
+        /* one chunk runs between two polls */
         int32_t runs = 0;
         for (int32_t i = 0; i < JOBS; i++)
           for (int32_t c = 0; c < CHUNKS; c++) runs += atomic_load(&t.runs[i][c]);
@@ -138,7 +139,7 @@ TEST(test_end_is_asked_for) {
   }
 }
 
-/* Number of times that threads of this process have slept; yielding does not count. */
+/* Returns how often threads of this process have slept; yielding does not count. */
 static long sleeps(void) {
   struct rusage usage;
   assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
@@ -158,7 +159,7 @@ static void nothing(void *state, int32_t chunk, int32_t worker) {
   (void)worker;
 }
 
-/* Returns once the other threads have slept, without sleeping itself; if a thread never sleeps, the test times out. */
+/* Returns when the other threads have slept, without sleeping itself. If a thread never sleeps, the test times out. */
 static bool poll_slowly(void *owner) {
   atomic_bool *open = owner;
   enum { SLEEPS = 50 };

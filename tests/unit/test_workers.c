@@ -1,13 +1,13 @@
 /*
- * Assignment of images in flight to workers, and their wake-ups: workers without contexts, as for a GPU.
+ * Assignment of images in flight to workers, and their wake-ups. The workers have no contexts, as for a GPU.
  */
 #include <time.h>
 
 /* Included before the redefinition of one of its names below. */
 #include <pthread.h>
 
-/* Number of waits begun, counted under the ring's lock: whoever holds the lock and reads a number knows that so many
- * threads have released it. */
+/* Number of waits that have begun, counted under the ring's lock. Whoever holds the lock and reads n knows that n
+ * waiting threads have released it. */
 static int waits;
 
 static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
@@ -15,7 +15,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
   return pthread_cond_wait(condition, lock);
 }
 
-/* Renamed, because the library defines these functions too. */
+/* Names are changed because the library defines these functions too. */
 #define in_flight_end            workers_end
 #define in_flight_add_statistics workers_add_statistics
 #define hs_submit                workers_submit
@@ -93,7 +93,7 @@ static void *taking(void *worker) {
   return NULL;
 }
 
-/* Waits until threads have begun to wait so many times. */
+/* Waits until `wanted` waits have begun. */
 static void wait_for_waits(in_flight_ring *f, int wanted) {
   bool reached = false;
   for (int ms = 0; ms < PATIENCE_MS && !reached; ms++) {
@@ -105,7 +105,7 @@ static void wait_for_waits(in_flight_ring *f, int wanted) {
   assert_true(reached);
 }
 
-/* Starts a worker that finds no image, and waits until it waits. */
+/* Starts a worker that finds no image, and returns when the worker waits. */
 static void begin(in_flight_worker *worker) {
   pthread_mutex_lock(&worker->ring->lock);
   const int before = waits;
@@ -122,7 +122,7 @@ static void end(in_flight_ring *f, int32_t first_worker) {
   for (int32_t i = first_worker; i < WORKERS; i++) pthread_join(f->workers[i].thread, NULL);
 }
 
-/* Number of the worker that has taken an image, -1: none before the timeout. */
+/* Returns the number of the worker that has taken an image, or -1 if none has before the timeout. */
 static int32_t taken_by(in_flight_ring *f, uint64_t image) {
   int32_t worker = -1;
   for (int ms = 0; ms < PATIENCE_MS && worker < 0; ms++) {
@@ -152,10 +152,10 @@ TEST(test_behind_a_large_image) {
   uint64_t first;
   in_flight_ring *f = ring_make();
   begin(&f->workers[1]);
-  const int before = waits; /* no other thread can change it */
+  const int before = waits; /* while the lock is held, no other thread changes it */
   add_image(f, 1, 1);
   add_image(f, WORKERS, 1);
-  wait_for_waits(f, before + 1); /* it woke up, looked and left the images */
+  wait_for_waits(f, before + 1); /* the worker woke up, looked and left the images */
   pthread_mutex_lock(&f->lock);
   assert_int_equal(f->next, 0);
   assert_int_equal(take(&f->workers[0], &first), 1);
@@ -172,9 +172,9 @@ TEST(test_shares) {
   in_flight_ring *f = ring_make();
   for (int i = 0; i < 7; i++) add_image(f, WORKERS, i == 5 ? 1 : 16);
   pthread_mutex_lock(&f->lock);
-  assert_int_equal(take(&f->workers[0], &first), 4); /* of 7, half of them */
+  assert_int_equal(take(&f->workers[0], &first), 4); /* half of 7 images */
   assert_int_equal(f->workers[0].held[0], 4);
-  assert_int_equal(take(&f->workers[1], &first), 1); /* the next but one goes alone */
+  assert_int_equal(take(&f->workers[1], &first), 1); /* takes image 4 only, because image 5 is taken alone */
   assert_int_equal(first, 4);
   assert_int_equal(take(&f->workers[0], &first), 1);
   assert_int_equal(f->workers[0].held[1], 1);
@@ -203,7 +203,7 @@ TEST(test_overtaking) {
   ring_slot(f, 0)->state = SLOT_READY;
   assert_int_equal(take(&f->workers[0], &first), 1);
   assert_int_equal(first, 0);
-  assert_int_equal(f->next, 2); /* the first image that nobody has */
+  assert_int_equal(f->next, 2); /* the first image that no worker has */
   ring_slot(f, 2)->state = SLOT_READY;
   assert_int_equal(take(&f->workers[1], &first), 1);
   assert_int_equal(f->next, 4);
@@ -307,7 +307,7 @@ TEST(test_any_among_oldest) {
   end_image(f, 0, HS_OK);
   assert_int_equal(hs_wait_view(c, &view), HS_OK);
   assert_ptr_equal(view, &ring_slot(f, 0)->features);
-  assert_int_equal(f->oldest, 1); /* image 1 was taken; with its slot free, image 0's would be free too */
+  assert_int_equal(f->oldest, 1); /* image 1 was taken; freeing its slot would free image 0's too */
   assert_int_equal(hs_count_in_flight(c), 2);
   end_image(f, 3, HS_OK);
   assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);

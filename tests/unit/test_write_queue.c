@@ -12,14 +12,14 @@ enum { FILE_BYTES = 4 << 20, PAGE = 4096, NO_ROOM = 13 };
 
 static uint64_t next_random(uint64_t *state) { return splitmix64_mix(*state += SPLITMIX64_STEP); }
 
-/* A file in memory. */
+/* State of a file in memory. */
 typedef struct fixture {
   write_queue *queue;
   uint8_t *file, *expected;
-  size_t writes, bytes; /* of successful calls */
-  int64_t full_from;    /* writes beyond this offset fail; 0: none does */
+  size_t writes, bytes; /* numbers of successful writes and of their bytes */
+  int64_t full_from;    /* writes beyond this offset fail; 0: none fails */
   pthread_t caller;
-  bool by_caller; /* a write happened on the adding thread */
+  bool by_caller; /* whether a write happened on the adding thread */
 } fixture;
 
 static int write_file(void *file, const void *bytes, size_t size, int64_t offset) {
@@ -65,7 +65,7 @@ static int add_page(fixture *f, int64_t page, size_t pages, uint64_t number) {
   }
   memcpy(f->expected + page * PAGE, bytes, pages * PAGE);
   const int code = write_queue_add(f->queue, bytes, pages * PAGE, page * PAGE);
-  memset(bytes, 0, pages * PAGE); /* the queue has copied it */
+  memset(bytes, 0, pages * PAGE); /* changes nothing, because the queue has copied the bytes */
   return code;
 }
 

@@ -15,7 +15,7 @@ __attribute__((weak)) jmp_buf cross_next_test;
 /* The one test to run; null or *: all. */
 __attribute__((weak)) const char *cross_filter;
 #define cmocka_set_test_filter(NAME) (cross_filter = (NAME))
-#define cmocka_set_skip_filter(NAME) ((void)(NAME)) /* all are run */
+#define cmocka_set_skip_filter(NAME) ((void)(NAME)) /* this macro does nothing: all tests run */
 
 typedef int (*CMFixtureFunction)(void **state);
 
@@ -37,7 +37,7 @@ struct CMUnitTest {
 #define print_message(...) printf(__VA_ARGS__)
 #define print_error(...)   fprintf(stderr, __VA_ARGS__)
 
-/* Leaves the test. Under the emulator no test may skip: tests/agree/test_neon_qemu.sh searches for the word. */
+/* Leaves the test. Under the emulator no test may skip, so tests/agree/test_neon_qemu.sh searches for the word. */
 #define skip() longjmp(cross_next_test, 1)
 
 #define assert_true(CONDITION)                                                                                         \

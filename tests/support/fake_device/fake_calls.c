@@ -1,4 +1,4 @@
-/* Fake launchers of matching and of the primitives, on the CPU's functions. */
+/* Fake launchers of matching and of the primitives, which call the CPU's functions. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The functions of cuda/runtime/device.h on fake GPUs. */
+/* Implements the functions of cuda/runtime/device.h on fake GPUs. */
 #include "tests/support/fake_device/fake_device.h"
 
 #include <pthread.h>
@@ -10,10 +10,10 @@ enum { MEBIBYTE = 1 << 20, ALIGNMENT = 256, OUT_OF_MEMORY = DEVICE_ERROR_MEMORY,
 
 fake_machine fake;
 
-/* Header of every allocation: its owner. */
+/* Header of every allocation; names the GPU that owns it. */
 typedef struct block {
   size_t bytes;
-  int32_t gpu; /* -1: pinned */
+  int32_t gpu; /* -1: pinned memory */
 } block;
 
 typedef struct step {
@@ -32,7 +32,7 @@ struct CUevent_st {
   int32_t gpu;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `fake` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `fake` */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local int32_t current, last_error;
 static _Thread_local cuda_graph recording;
@@ -75,9 +75,9 @@ static long number_of(const char *text, const char *name, long otherwise) {
   return at ? strtol(at + strlen(name), NULL, 10) : otherwise;
 }
 
-/* gpus: number of GPUs. memory, others: MiB of each. error, mode: of each. lost: index of a lost GPU. fail: number of
- * the call that fails, for lack of memory or, with losing=1, because its GPU is lost from then on. jpeg: a
- * fake_jpeg. */
+/* Reads the configuration. gpus: number of GPUs. memory, others: MiB of each GPU. error, mode: of each GPU. lost: index
+ * of a lost GPU. fail: number of the call that fails for lack of memory, or with losing=1 because its GPU is lost from
+ * then on. jpeg: a fake_jpeg. */
 static void fake_read(void) {
   const char *text = getenv("HARTSIFT_FAKE_DEVICE");
   if (!text) return;
@@ -105,7 +105,7 @@ static stage_status fails(int32_t error) {
   return error == OUT_OF_MEMORY ? STAGE_OUT_OF_MEMORY : STAGE_DEVICE;
 }
 
-/* A call on the current GPU that needs its CUDA context and may fail. Called under the lock. */
+/* Begins a call on the current GPU that needs its CUDA context and may fail. The caller holds the lock. */
 static stage_status enter_call(void) {
   fake_gpu *gpu = &fake.gpus[current];
   gpu->entered = true;

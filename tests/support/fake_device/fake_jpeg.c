@@ -1,4 +1,4 @@
-/* JPEG decoding on a fake device, by the host's decoder (tests/support/jpeg_on_host.h). */
+/* Decodes JPEGs on a fake device by the host's decoder (tests/support/jpeg_on_host.h). */
 #include <string.h>
 
 #include "cuda/jpeg/jpeg_cuda.h"

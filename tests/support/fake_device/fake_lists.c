@@ -1,12 +1,12 @@
-/* Launch lists: a recording that becomes a graph. All lists have one shape, except for every fifth, which is too
- * long. */
+/* Fake launch lists: a list is a recording that becomes a graph. All lists have one shape, except for every fifth list,
+ * which is too long. */
 #include "cuda/runtime/launch_list.h"
 #include "tests/support/fake_device/fake_device.h"
 
 enum { TOO_LONG_EVERY = 5 };
 
 struct launch_list {
-  cuda_graph graph; /* from launch_list_end to launch_list_to_graph; null: too long */
+  cuda_graph graph; /* the recording between launch_list_end and launch_list_to_graph; null if the list is too long */
   uint32_t begun;
 };
 

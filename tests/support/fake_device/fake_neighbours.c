@@ -1,4 +1,4 @@
-/* Fake launchers of k nearest neighbours, on the reference and the host's row search. */
+/* Fake launchers of k nearest neighbours, which call the reference and the host's row search. */
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"

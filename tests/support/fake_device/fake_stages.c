@@ -1,4 +1,4 @@
-/* Fake launchers of a frame's stages, on the CPU's stages. */
+/* Fake launchers of a frame's stages, which call the CPU's stages. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tests/support/fake_device/fake_device.h"
 #include "tests/support/fake_device/fake_tiles.h"
 
-enum { WIDEST_RADIUS = 15 }; /* wider filters need a work plane */
+enum { WIDEST_RADIUS = 15 }; /* filters wider than this need a work plane */
 
 static stage_ops cpu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -21,20 +21,20 @@ static void choose(void) {
   if (!cpu_choose_ops(&cpu, NULL, NULL, 0)) abort();
 }
 
-/* The CPU's stages, on the calling thread. */
+/* Returns the CPU's stages, which run on the calling thread. */
 static const stage_ops *ops(void) {
   pthread_once(&once, choose);
   return &cpu;
 }
 
-/* Scratch memory of base and level steps; null: out of memory. */
+/* Allocates scratch memory of base and level steps; null when out of memory. */
 static float *new_work(plane_view plane, int32_t radius) {
   size_t floats = plane.stride * (size_t)plane.height + 64;
   if (ops()->pyramid_work_floats) floats += ops()->pyramid_work_floats(plane.width, plane.height, radius, 1);
   return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
 }
 
-/* A pointer into the slab of picture i of a group. */
+/* Moves a pointer to the slab of picture i of a group. */
 static void *shifted(const void *pointer, size_t i, size_t stride_bytes) {
   return pointer ? (unsigned char *)(uintptr_t)pointer + i * stride_bytes : NULL;
 }
@@ -54,7 +54,7 @@ stage_status uber_level_prepare(void) { return STAGE_OK; }
 stage_status blur_chain_prepare(void) { return STAGE_OK; }
 bool blur_needs_work(int32_t radius) { return radius > WIDEST_RADIUS; }
 
-/* A level's blur with its filter, and optional extra outputs. */
+/* A level step: its filter, and optional outputs. */
 typedef struct level_step {
   blur_launch_args args;
   gaussian_filter filter;
@@ -151,7 +151,7 @@ int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
   return (int32_t)((int64_t)args->source.height * (band + 1) / bands);
 }
 
-/* The last band makes the whole base: all rows are uploaded by then. */
+/* The last band makes the whole base, because only then are all rows uploaded. */
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
   const picture_group one = {1, 0};
   return band == bands - 1 ? base_group_launch(args, one, stream) : STAGE_OK;
@@ -226,7 +226,7 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
 
 /* ------------------------------------------------------------------ keypoints */
 
-/* A stage on every view of a group. */
+/* A stage that runs on every view of a group. */
 typedef struct view_step {
   cuda_frame_view view;
   stage_status (*run)(const cuda_frame_view *view, const struct view_step *step, size_t i);
@@ -246,7 +246,7 @@ static stage_status submit_views(const view_step *step, cuda_stream stream) {
   return fake_submit(stream, views_run, step, sizeof *step);
 }
 
-/* The layout has fewer arrays than on a GPU: counters, of which one is used. */
+/* The scratch has fewer arrays than on a GPU: only counters, one of which is used. */
 size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
   s->counters = base;
   s->counter_bytes = 256;
@@ -278,7 +278,7 @@ static mask_view mask_of(const cuda_frame_view *v, uint32_t *words, int32_t o) {
   return (mask_view){words + v->mask_offset[o], mask_words_per_row(v->octaves[o].width)};
 }
 
-/* Counts every word, also between octaves, like the kernel. */
+/* Counts every word, including words between octaves, as the kernel does. */
 static stage_status refine_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   (void)step;
   (void)i;
@@ -318,7 +318,7 @@ stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream)
   return submit_views(&step, stream);
 }
 
-/* The stages on affine shapes, by the CPU's functions. */
+/* Returns the arguments for the CPU's functions on affine shapes. */
 static affine_args shape_args(const cuda_frame_view *v, void *descriptors) {
   return (affine_args){.octaves = v->octaves,
                        .first_octave = v->first_octave,
@@ -372,7 +372,7 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   return submit_views(&step, stream);
 }
 
-/* Compacts the features that a grid keeps. */
+/* Moves the features that a grid keeps to the front of the list. */
 static stage_status select_over_grid(const cuda_frame_view *v) {
   const uint32_t n = *v->features.count;
   uint32_t kept = 0;
@@ -397,7 +397,7 @@ static stage_status select_over_grid(const cuda_frame_view *v) {
   return STAGE_OK;
 }
 
-/* The listed features; the view's rule then keeps some of them. */
+/* Copies the listed features, then keeps some of them by the view's rule. */
 static stage_status select_listed(const cuda_frame_view *v, uint32_t listed) {
   uint32_t described;
   memcpy(v->features.keypoint, v->oriented.keypoint, sizeof(uint32_t) * listed);
@@ -412,8 +412,8 @@ static stage_status select_listed(const cuda_frame_view *v, uint32_t listed) {
   return ops()->select(NULL, &args);
 }
 
-/* One view, also in a group: selection is launched for each picture. The list of kept features has no capacity for
- * more, so they are chosen in a list that holds all. */
+/* Selects for one view, also in a group, because selection is launched for each picture. The list of kept features has
+ * no room for more than it keeps, so features are chosen in a list that holds all. */
 static stage_status select_run(const void *arguments) {
   const view_step *step = arguments;
   cuda_frame_view all = step->view;
@@ -458,7 +458,7 @@ stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_var
   return submit_views(&step, stream);
 }
 
-/* The CPU describes features in the list's order. */
+/* Does nothing: the CPU describes features in the list's order. */
 stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream) {
   (void)view;
   (void)stream;

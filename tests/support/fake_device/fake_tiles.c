@@ -1,11 +1,11 @@
-/* Fake keypoint launchers for a tile of a picture. */
+/* Fake launchers of the keypoint stages for a tile of a picture. */
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"
 #include "cuda/keypoints/keypoints_cuda.h"
 #include "tests/support/fake_device/fake_tiles.h"
 
-/* The word of a sample of the part's masks. */
+/* Returns the mask word that contains a sample of the tile. */
 static uint32_t *word_at(const cuda_frame_view *v, uint32_t *words, int32_t level, int32_t x, int32_t y) {
   const plane_region *r = &v->part.masked;
   const size_t row = (size_t)(level - 1) * (size_t)(r->y1 - r->y0) + (size_t)(y - r->y0);
@@ -36,7 +36,7 @@ stage_status cuda_tile_candidates_launch(const cuda_frame_view *view, cuda_strea
   return fake_submit(stream, keep_candidates, view, sizeof *view);
 }
 
-/* The lists of a tile and their destinations. */
+/* The lists of a tile, and the lists to which they are appended. */
 typedef struct lists_step {
   cuda_frame_view view;
   cuda_tile_lists lists;
@@ -76,7 +76,7 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
   return fake_submit(stream, copy_lists, &step, sizeof step);
 }
 
-/* Adds a candidate where it settles, or to the escaped candidates. */
+/* Adds a candidate to the keypoints where it settles, or to the escaped candidates. */
 static void follow(const cuda_frame_view *v, escaped_candidate at) {
   const refine_step outcome =
       refine_follow_in(v->octaves, &v->params, &v->part.reach, &at.step, &at.level, &at.x, &at.y);

@@ -1,5 +1,5 @@
 /*
- * Refinement and location on a tile of a picture, for the fake launchers.
+ * Refinement and location of keypoints in a tile of a picture, for the fake launchers.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_TILES_H
 #define HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_TILES_H

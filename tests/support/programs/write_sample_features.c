@@ -64,7 +64,8 @@ static int sample_write_formats(const char *folder, const hs_features *features)
     if (features->descriptor_type == HS_DESCRIPTOR_NONE && !format->without_descriptors) continue;
     (void)snprintf(path, sizeof path, "%s/%s%s", folder, format->name, format->endings[0]);
     const hs_status status = hs_save_features(path, features, &options);
-    if (status == HS_ERR_UNSUPPORTED && format->id == HS_FORMAT_COLMAP_DB) continue; /* built without SQLite */
+    /* the library was built without SQLite */
+    if (status == HS_ERR_UNSUPPORTED && format->id == HS_FORMAT_COLMAP_DB) continue;
     if (status != HS_OK) {
       fprintf(stderr, "%s\n", message);
       return 1;
