@@ -23,7 +23,7 @@
 typedef struct cpu_variant {
   const char *name;
   bool (*usable)(void);
-  stage_jobs jobs; /* all null, or set for every stage except matching and selection */
+  stage_jobs jobs; /* jobs of every stage except matching and selection, or all null */
   stage_ops ops;
 } cpu_variant;
 
@@ -71,7 +71,7 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
     }                                                                                                                  \
   }
 
-/* in ascending order: the weakest instruction set first */
+/* Variants in ascending order, the weakest instruction set first. */
 static const cpu_variant variants[] = {
     {.name = "ref",
      .usable = always,

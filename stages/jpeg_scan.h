@@ -94,7 +94,7 @@ HS_INLINE size_t jpeg_data_at(const jpeg_shape *shape) {
 
 enum {
   JPEG_STEP_TO_END = 127,
-  JPEG_STEP_WRONG = 1 /* no such code, or invalid in baseline: skips one bit; the index stays */
+  JPEG_STEP_WRONG = 1 /* the code does not exist or is invalid in baseline: one bit is skipped, and the index stays */
 };
 
 /* Decoder state. */

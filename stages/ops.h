@@ -46,7 +46,7 @@ struct window_prefetch;
 
 typedef struct stage_ops {
   const char *variant[STAGE_COUNT];
-  const struct stage_jobs *jobs[STAGE_COUNT]; /* null: the stage cannot be run in chunks */
+  const struct stage_jobs *jobs[STAGE_COUNT]; /* jobs of each stage; null: the stage cannot run in chunks */
   stage_status (*base)(stage_queue *, const base_args *);
   stage_status (*blur)(stage_queue *, const blur_args *);
   stage_status (*halve)(stage_queue *, const halve_args *);
@@ -64,7 +64,7 @@ typedef struct stage_ops {
   /* Returns the floats that base_args.work and blur_args.work must hold, for planes of this size and filters up to
      radius_max. Null: a plane of this size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
-  bool pyramid_work_plane; /* if base and blur are of different variants: work holds at least a plane */
+  bool pyramid_work_plane; /* whether work holds at least a plane, because base and blur are of different variants */
   /* Returns the bytes of detect_args.work for these octaves, at least one. */
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top; /* level S+2 must be in memory */

@@ -51,7 +51,7 @@ typedef struct orient_window {
   int32_t radius; /* the window's side is 2 radius + 1 samples */
   float limit;    /* samples vote if their squared distance is below this */
   float falloff;  /* weight = exp2(-distance^2 * falloff) */
-  int32_t margin; /* width of the margin of the level that does not vote, samples: 1; for VLFeat 0 */
+  int32_t margin; /* samples in a margin of this width at the level's edge do not vote: 1, for VLFeat 0 */
 } orient_window;
 
 /* Returns the radius of the window for a sigma in samples of the octave. */

@@ -68,7 +68,7 @@ typedef struct two_view_five {
 
 /* Focal lengths and principal points: a coordinate becomes (x - cx) / fx. */
 typedef struct two_view_cameras {
-  double focal[4], centre[4]; /* in the order: x of a, y of a, x of b, y of b */
+  double focal[4], centre[4]; /* order of entries: x of a, y of a, x of b, y of b */
 } two_view_cameras;
 
 typedef struct two_view_ops {

@@ -23,8 +23,8 @@ typedef struct frame_graph_args {
   float *scratch[2]; /* scratch of the pyramid's steps; [0] for the first octave, [1] for all others */
   /* Null: no detection. Otherwise [0] for the first octave, [1] for all others, if any. */
   const detect_args *detect;
-  const orient_args *orient;     /* null: no orientation; otherwise of all keypoints */
-  const describe_args *describe; /* null: no description; otherwise of all features */
+  const orient_args *orient;     /* orientation of all keypoints; null: none */
+  const describe_args *describe; /* description of all features; null: none */
   /* Progress function, or null. Called on the caller's thread once for each finished level step, detection and
    * orientation. samples: size of the job; for detection and orientation multiplied by stage_levels. If it returns
    * false, the frame ends early. */

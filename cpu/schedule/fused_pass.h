@@ -68,7 +68,7 @@ typedef struct fused_pass_job {
   fused_pass_size size;
   blur_job base;              /* describes the source lines from which level 0 is made */
   detect_job detection;       /* arguments of detection, and how strips are searched */
-  atomic_bool overrun;        /* more samples of a strip were waiting than its capacity */
+  atomic_bool overrun;        /* whether more samples of a strip were waiting than its capacity */
   atomic_bool stopped;        /* the caller cancelled */
   atomic_int done;            /* number of columns of finished strips */
   int32_t reported;           /* columns already reported; only the caller's thread uses this */

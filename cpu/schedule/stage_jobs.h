@@ -111,7 +111,7 @@ plane_region detect_region_of(const detect_job *job, int32_t octave_index, int32
 typedef struct orient_job {
   stage_chunks run;
   orient_args args;
-  atomic_uint end; /* all keypoints before this number are in the list */
+  atomic_uint end; /* the features of all keypoints before this number are in the list */
   ordered_list list;
 } orient_job;
 
@@ -121,7 +121,7 @@ enum { DESCRIBE_ITEMS = 8 /* number of features in a chunk */ };
 typedef struct describe_job {
   stage_chunks run;
   describe_args args;
-  /* all features before this number are in the list; points to all_listed, or to the counter of orientation */
+  /* number of features that are in the list so far; points to all_listed, or to the counter of orientation */
   const atomic_uint *end;
   atomic_uint all_listed;
 } describe_job;

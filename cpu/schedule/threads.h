@@ -31,7 +31,7 @@ struct stage_queue {
   atomic_uint inside; /* bit QUEUE_OPEN while the job admits workers, plus the number of workers inside the job */
   int32_t sleepers;   /* number of workers that wait for the condition `work`; under the lock */
   int32_t spins_before_sleep; /* 0 if threads share cores */
-  atomic_bool ending;         /* set before the generation is raised */
+  atomic_bool ending;         /* whether workers shall end; set before the generation is raised */
   queue_task task;
   void *job;
   int32_t chunks;

@@ -18,7 +18,7 @@ typedef struct pass_level {
   const gaussian_filter *filter;
   int32_t x0, x1;     /* columns that are made: [x0, x1) */
   int32_t made, next; /* made: number of rows made; next: number of source rows filtered along x */
-  float *plane;       /* null: the level is not stored */
+  float *plane;       /* memory of the level; null: it is not stored */
 } pass_level;
 
 /* State of a strip during its pass. */

@@ -121,7 +121,7 @@ typedef struct detect_strip {
   const octave_view *octave;
   level_rows levels[SCALES_MAX + 2]; /* Gaussian levels 0..S+1 */
   bool in_rings;                     /* true: levels are in rings, which hold only some rows around the search */
-  bool overrun;                      /* only with rings: samples were dropped, because too many were waiting */
+  bool overrun;                      /* whether samples were dropped because too many were waiting; only with rings */
   int32_t octave_index;
   keypoint_records *records;
   const plane_region *follow; /* region in which candidates may be followed; null: everywhere */

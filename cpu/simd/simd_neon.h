@@ -10,7 +10,7 @@
 
 typedef float32x4_t simd_f32;
 typedef int32x4_t simd_i32;
-typedef uint32x4_t simd_mask; /* in each lane all bits or none */
+typedef uint32x4_t simd_mask; /* all bits of a lane are 1, or all are 0 */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return vld1q_f32(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { vst1q_f32(p, v); }

@@ -10,7 +10,7 @@
 
 typedef __m128 simd_f32;
 typedef __m128i simd_i32;
-typedef __m128 simd_mask; /* in each lane all bits or none */
+typedef __m128 simd_mask; /* all bits of a lane are 1, or all are 0 */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return _mm_loadu_ps(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { _mm_storeu_ps(p, v); }

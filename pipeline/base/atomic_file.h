@@ -20,11 +20,12 @@ enum { ATOMIC_FILE_PATH_BYTES = 4096, ATOMIC_FILE_MESSAGE_BYTES = 512 };
 
 /* The struct owns no heap memory, so nothing is to be freed after a failed open, a commit or an abandon. */
 typedef struct atomic_file {
-  FILE *stream;          /* null when closed */
+  FILE *stream;          /* stream of the file; null when closed */
   bool temporary_exists; /* false: the target itself is written (a pipe, a device, stdout) */
   bool keeps_stream;     /* the stream is stdout: flushed, never closed */
-  bool is_staged; /* set by the caller after opening: the file will be moved later, so the folder need not be synced */
-  int listed;     /* what atomic_file_begins returned */
+  /* whether the file will be moved later, so that the folder need not be synced; set by the caller after opening */
+  bool is_staged;
+  int listed;                              /* result of atomic_file_begins */
   hs_status status;                        /* status of the last call */
   char message[ATOMIC_FILE_MESSAGE_BYTES]; /* reason of the last call's failure, with the path; "" after success */
   char target[ATOMIC_FILE_PATH_BYTES];     /* path, with symbolic links of its last part resolved */

@@ -187,7 +187,7 @@ hs_status features_reserve_framed(hs_features *features, size_t count, hs_descri
   release_frames(features);
   if (!framed) return HS_OK;
   if (!features->keypoints && !features->descriptors)
-    features->allocator = allocator; /* no array of another allocator is left */
+    features->allocator = allocator; /* the allocator may change, because no array of the previous one is left */
   features->frame_capacity = features->capacity > 0 ? features->capacity : 1;
   features->frames = hs_memory_alloc(features->allocator, features->frame_capacity * sizeof *features->frames);
   if (features->frames) return HS_OK;

@@ -10,7 +10,7 @@
 /* Arrays of finished features; their length is passed separately. */
 typedef struct feature_records {
   hs_keypoint *keypoints;
-  hs_frame *frames;  /* null: no frames */
+  hs_frame *frames;  /* affine frames; null: none */
   void *descriptors; /* descriptor_bytes for each feature; null if that is 0 */
   size_t descriptor_bytes;
 } feature_records;

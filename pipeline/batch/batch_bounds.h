@@ -14,7 +14,7 @@
 /* ---- queue: FIFO of pointers between threads. A push never blocks, because each queue has capacity for every item. */
 
 typedef struct bounded_queue {
-  void **items; /* null: the queue was not made */
+  void **items; /* ring of waiting items; null: the queue was not made */
   size_t capacity, first, count;
   bool closed;
   pthread_mutex_t lock;

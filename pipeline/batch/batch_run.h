@@ -79,11 +79,11 @@ typedef struct batch_feeder {
   int32_t device;
   hs_options options;
   hs_expert_options expert;             /* options.expert points here */
-  hs_context *context;                  /* null: the device is lost */
+  hs_context *context;                  /* context of the device; null: the device is lost */
   uint64_t submitted;                   /* images submitted to this context */
   batch_slot *flying[BATCH_FLYING_MAX]; /* image n of the context is at n % BATCH_FLYING_MAX; null: none */
   int32_t count, most;                  /* count: number of images in flight; most: its maximum */
-  device_speed speed;                   /* this field and the next two are protected by the batch's lock */
+  device_speed speed; /* measured speed; this field and the next two are protected by the batch's lock */
   bool is_lost;
   double flying_pixels;
   double waited_s, lived_s;       /* times of the thread, set when it ends */
@@ -109,7 +109,7 @@ struct hs_batch {
   pthread_cond_t arrived;  /* an input arrived, or no more will arrive */
   pthread_cond_t finished; /* a slot for the user is finished, or the end was reached */
   bool has_lock, is_started;
-  bool on_gpu; /* at least one context uses a GPU */
+  bool on_gpu; /* whether at least one context uses a GPU */
 
   /* All fields below are protected by the lock. */
   batch_input *inputs; /* ring of input_capacity entries, which grows */

@@ -170,7 +170,7 @@ static int wait_for_end(batch_job *job, const stop_signals *signals, hs_status *
       stopped_by = stop_signals_take(signals);
       if (stopped_by != 0) hs_batch_stop(job->run);
     }
-    /* without waiting, because a thread may hold the lock while its output is blocked, and signals must be handled */
+    /* does not wait: a thread may hold the lock while its output is blocked, and signals must be handled */
     if (pthread_mutex_trylock(&job->lock) == 0) {
       batch_report_progress(&job->report);
       pthread_mutex_unlock(&job->lock);

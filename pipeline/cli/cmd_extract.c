@@ -20,10 +20,10 @@ enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* maximum number of keypoints without a 
 typedef struct extract_job {
   const option_set *set;
   hs_options options;
-  hs_context *context; /* null after a failure of the device from which it could not be created again */
+  hs_context *context; /* context; null after it could not be created again for a device that failed */
   cli_input input;
   output_plan plan;
-  hs_colmap_database *database; /* null: the output is files */
+  hs_colmap_database *database; /* output database; null: the output is files */
   database_camera camera;       /* camera of new images */
   hs_exif exif;                 /* EXIF of the current image */
   int added;                    /* number of images in the database that are not committed */

@@ -60,7 +60,7 @@ static cli_exit run_word(const option_set *set, bool *handled) {
   return CLI_DONE;
 }
 
-/* in the order of the choices of --completion */
+/* Writers of completions, in the order of the choices of --completion. */
 static void (*const completion_writers[])(FILE *out) = {option_write_bash_completion, option_write_zsh_completion,
                                                         option_write_fish_completion};
 

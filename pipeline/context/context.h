@@ -37,7 +37,8 @@ typedef struct frame_request {
   uint32_t user_count;
   hs_status *user_statuses; /* [user_count], written; only with user_keypoints */
   int32_t skipped_octaves;  /* number of first octaves that the GPU computes before it hands over a level */
-  plane_view handed_over;   /* that level: level 0 of the next octave; unused if no octave is skipped */
+  /* the level that is handed over: level 0 of the next octave; unused if no octave is skipped */
+  plane_view handed_over;
   bool may_tile; /* may be processed in tiles if the frame exceeds max_memory_bytes; only features are wanted */
   /* HS_OK, or why the device cannot process the frame untiled; the device then processes it in tiles */
   hs_status untiled_status;
@@ -120,7 +121,7 @@ struct hs_context {
   host_scratch scratch;
   uint32_t keypoint_capacity, feature_capacity; /* minimum capacities, which earlier frames needed; 0: as planned */
 
-  hs_progress_function progress; /* the caller's function; null: none */
+  hs_progress_function progress; /* progress function of the caller; null: none */
   void *progress_user;
   uint64_t progress_done; /* progress reported so far in this call */
 

@@ -34,9 +34,9 @@ typedef struct workspace {
   void *detect_work[2];              /* scratch of detection: [0] the first octave, [1] the others */
   keypoint_list keypoints;
   feature_list features;
-  unsigned char *descriptors; /* null: no descriptors are wanted */
+  unsigned char *descriptors; /* descriptors; null: none are wanted */
   uint32_t *sources;          /* [keypoint]: index of its user keypoint; null without user keypoints */
-  const uint32_t *order;      /* null: the list is in the defined order; else feature n is item order[n] */
+  const uint32_t *order;      /* feature n is item order[n]; null: the list is in the defined order */
   affine_shape *shapes;       /* [keypoint]; null: keypoints are circles */
   void *graph;                /* graph of jobs; null: stages run one after another */
   float *warped;              /* scratch for finding and describing shapes */
@@ -77,8 +77,8 @@ enum {
 /* User keypoints of a frame, which are described without detection. count 0: none, and the frame detects. */
 typedef struct user_keypoints {
   uint32_t count, capacity; /* capacity: that of the lists from user_lists */
-  bool oriented;            /* each keypoint has an orientation and one feature; false: orientations are computed */
-  int32_t octaves;          /* number of octaves to build */
+  bool oriented;   /* whether each keypoint has an orientation, and so one feature; false: orientations are computed */
+  int32_t octaves; /* number of octaves to build */
 } user_keypoints;
 
 /* Memory space of a frame's picture and results. All 0: both are in host memory. */
@@ -96,9 +96,9 @@ typedef struct frame_placement {
 typedef struct frame_result {
   uint32_t count;
   const hs_keypoint *keypoints;
-  const void *descriptors; /* null: no descriptors are wanted */
-  const hs_frame *frames;  /* null: no shapes */
-  workspace *lists;        /* in: lists of the caller to fill; out: null if the result is records (the fields above) */
+  const void *descriptors; /* descriptors; null: none are wanted */
+  const hs_frame *frames;  /* affine shapes; null: none */
+  workspace *lists; /* on entry, lists of the caller to fill; set to null if the result is records (the fields above) */
 } frame_result;
 
 /* ------------------------------------------------------------------ frames in tiles */
@@ -118,11 +118,11 @@ typedef struct device_tile_result {
   uint64_t candidates;
   uint32_t keypoints, features, escaped;
   keypoint_list keypoint_list;
-  feature_list feature_list;  /* its keypoint indices refer to keypoint_list */
+  feature_list feature_list;  /* features; their keypoint indices refer to keypoint_list */
   const affine_shape *shapes; /* shapes of the keypoints; null without shapes */
   const unsigned char *descriptors;
   const escaped_candidate *escaped_list;
-  bool complete; /* no count exceeds its capacity; false: the lists are undefined */
+  bool complete; /* whether no count exceeds its capacity; if false, the lists are undefined */
 } device_tile_result;
 
 /* Runs a frame in tiles if it does not fit the device untiled; see pipeline/frame/TILES.md. */
@@ -177,7 +177,7 @@ typedef struct engine_split {
 
 /* One list as the caller gave it, in host or device memory. */
 typedef struct match_list {
-  const hs_keypoint *keypoints; /* null is allowed without a guide */
+  const hs_keypoint *keypoints; /* positions; may be null if there is no guide */
   const void *descriptors;
   uint32_t count;
 } match_list;
@@ -242,7 +242,7 @@ typedef struct engine_pairs {
      failure. Statuses: HS_ERR_MEMORY, HS_ERR_DEVICE. */
   hs_status (*open)(hs_context *context, uint64_t batch_bytes, pair_matcher **matcher, char *message,
                     size_t message_bytes);
-  void (*close)(pair_matcher *matcher); /* null is allowed */
+  void (*close)(pair_matcher *matcher); /* closes a matcher; null is allowed */
   /* push makes the device the calling thread's current one; pop restores the previous one. */
   stage_status (*push)(const pair_matcher *matcher, int32_t *previous);
   void (*pop)(int32_t previous);
@@ -263,9 +263,9 @@ typedef struct engine_pairs {
 
 typedef enum decoder_state {
   DECODER_UNKNOWN, /* open has not been called yet */
-  DECODER_OPEN,    /* it can decode, but its pixels have not been compared with libjpeg's */
+  DECODER_OPEN,    /* the device can decode, but its pixels have not been compared with libjpeg's */
   DECODER_READY,
-  DECODER_WRONG, /* its pixels differ from libjpeg's, so it must not be used */
+  DECODER_WRONG, /* the device's pixels differ from libjpeg's, so it must not decode */
   DECODER_OFF    /* there is no decoder */
 } decoder_state;
 
@@ -328,7 +328,7 @@ typedef struct engine_primitives {
 /* ------------------------------------------------------------------ the engine */
 
 typedef struct engine {
-  const char *name;       /* its name in HARTSIFT_DEVICE */
+  const char *name;       /* name of the engine in HARTSIFT_DEVICE */
   bool offloads;          /* frames run on another processor, so threads of the host are free to decode files */
   bool reports_progress;  /* run reports progress; false: the caller of run reports it before */
   bool equalizes;         /* run equalizes the picture (request->equalize); false: the caller of run does so before */
@@ -376,12 +376,12 @@ typedef struct engine {
      computed. */
   hs_status (*user_keypoints_of)(hs_context *context, uint32_t count, const uint32_t **keypoint);
 
-  const engine_tiles *tiles;           /* null: run itself makes tiles if the untiled frame does not fit */
-  const engine_split *split;           /* null: it computes only complete frames */
-  const engine_matching *matching;     /* null: the host matches */
-  const engine_pairs *pairs;           /* null: the host's workers match */
-  const engine_decoder *decoder;       /* null: libjpeg decodes */
-  const engine_primitives *primitives; /* null: arrays in device memory are refused */
+  const engine_tiles *tiles;       /* frames in tiles; null: run itself makes tiles if the untiled frame does not fit */
+  const engine_split *split;       /* frames split with the CPU; null: the engine computes only complete frames */
+  const engine_matching *matching; /* matching of two lists; null: the host matches */
+  const engine_pairs *pairs;       /* matching of many pairs; null: the host's workers match */
+  const engine_decoder *decoder;   /* decoder of JPEGs; null: libjpeg decodes */
+  const engine_primitives *primitives; /* primitives; null: arrays in device memory are refused */
 } engine;
 
 /* Use of a context's engine: the report, fallback to the CPU, workers with the same engine, statistics. */

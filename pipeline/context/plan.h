@@ -101,7 +101,7 @@ typedef struct plan_request {
   size_t row_bytes;     /* bytes of a row if the picture is read row by row; 0: the picture is in memory */
   bool affine;          /* keypoints have shapes */
   size_t warped_floats; /* floats of scratch in which the CPU finds and describes shapes; 0 without shapes */
-  /* as in stage_ops */
+  /* Sizes of scratch as in stage_ops. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane;
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
@@ -171,12 +171,13 @@ typedef struct way_request {
   bool split;     /* the CPU computes the last octaves */
   int32_t group;  /* number of images in the launches */
   bool seen;      /* a frame of this size and these options has run before, so recording its graph is worthwhile */
-  bool is_worker; /* other workers launch kernels at the same time */
+  bool is_worker; /* whether other workers launch kernels at the same time */
 } way_request;
 
 typedef struct way_choice {
   hs_frame_way way;
-  /* on the CPU: a graph of jobs makes levels and later stages (HS_WAY_CPU_JOBS, and user keypoints with threads) */
+  /* whether a graph of jobs on the CPU makes levels and runs later stages (HS_WAY_CPU_JOBS, and user keypoints with
+     threads) */
   bool jobs;
   const char *reason; /* a static string */
 } way_choice;

@@ -100,7 +100,7 @@ static hs_status json_write(const feature_target *target) {
 /* Members of the outer object. The features are only counted; their position is stored for a second pass. */
 typedef struct json_head {
   double version, count, width, height, method_version, exif_orientation;
-  int32_t profile, norm; /* -1: unknown */
+  int32_t profile, norm; /* profile and norm of the header; -1: unknown */
   hs_descriptor_type type;
   bool typed, framed, is_storage; /* is_storage: the file is a FileStorage of OpenCV */
   text_cursor features;           /* features.at null: the member does not exist */

@@ -28,7 +28,7 @@ typedef struct yaml_document {
 typedef struct yaml_matrix {
   int64_t rows, cols;
   char type;
-  text_cursor data; /* at null: no data */
+  text_cursor data; /* start of the numbers; its position is null if there are none */
 } yaml_matrix;
 
 /* Function that is called for each number of a list; returns a status. */
@@ -119,7 +119,7 @@ static hs_status yaml_flow_list(text_cursor *cursor, yaml_number take, void *use
 
 /* The keypoints' numbers. A first pass counts them, a second pass stores them. */
 typedef struct yaml_keypoints {
-  hs_features *features; /* null: the numbers are only counted */
+  hs_features *features; /* list to fill; null: the numbers are only counted */
   uint64_t numbers;
   double tuple[YAML_TUPLE];
 } yaml_keypoints;

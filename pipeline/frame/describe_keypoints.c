@@ -16,11 +16,11 @@ typedef struct user_part {
   uint32_t count;
   /* [count]: for each feature, index of its listed keypoint; null: equal to the feature's index */
   const uint32_t *keypoint;
-  const uint32_t *source;     /* for each listed keypoint, index of its user keypoint */
-  const workspace *lists;     /* null: the features are records */
+  const uint32_t *source;     /* index of the user keypoint of each listed keypoint */
+  const workspace *lists;     /* lists with the features; null: the features are records */
   const hs_keypoint *records; /* [count] */
   const unsigned char *descriptors;
-  const hs_frame *frames; /* only with records */
+  const hs_frame *frames; /* affine frames; only with records */
 } user_part;
 
 /* A device runs two parts: keypoints with an orientation need only the descriptor stage. */

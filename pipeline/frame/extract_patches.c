@@ -33,7 +33,7 @@ typedef struct patch_call {
   bool *valid;
   patch_layers layers;
   int32_t octaves; /* number of octaves to build: up to the coarsest one from which a patch is sampled */
-  bool picture;    /* at least one patch is sampled from the picture */
+  bool picture;    /* whether at least one patch is sampled from the picture */
 } patch_call;
 
 static hs_status take_options(hs_context *c, const hs_patch_options *callers, const hs_frame *frames,
@@ -107,7 +107,7 @@ static void locate_patches(patch_call *p, hs_status *statuses) {
 /* Makes the gray picture. One allocation holds three planes: the result, the gray picture before an identity blur, and
    scratch. */
 static hs_status make_gray(hs_context *c, const source_view *source, plane_view *gray) {
-  enum { ROW = 16, SLACK = 64 }; /* as for the pyramid's levels */
+  enum { ROW = 16, SLACK = 64 }; /* Alignment of rows and free floats at the end, as for the pyramid's levels. */
   static const gaussian_filter identity = {.radius = 1, .taps = {1.0f, 0.0f}};
   const int32_t width = source->width, height = source->height;
   const size_t stride = ((size_t)width + ROW - 1) & ~(size_t)(ROW - 1);

@@ -312,7 +312,7 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   f->waited_for -= there;
   f->viewed = there && !any;
   if (f->viewed)
-    f->oldest++; /* its slot is then the slot before the oldest */
+    f->oldest++; /* the image's slot is then the slot before the oldest */
   else
     skip_taken(f);
   if (there && any && ring_slot(f, *image)->status != HS_OK) give_back(f, *image);

@@ -58,7 +58,7 @@ typedef enum slot_state {
 typedef struct in_flight_slot {
   source_picture picture; /* view of the caller's picture, or the picture that was read */
   slot_state state;
-  opened_source opened;         /* with from_source: the source of the picture */
+  opened_source opened;         /* source of the picture, if from_source */
   bool from_source, unreadable; /* unreadable: reading failed; status and error say why */
   bool done, taken;             /* done: by a worker; taken: by the caller */
   bool fell_back;               /* the CPU processed the image instead of the device; error says why */
@@ -68,7 +68,8 @@ typedef struct in_flight_slot {
   const char *way_reason;
   hs_features features; /* CPU: the slot's own list; GPU: a view of the worker's pinned results, or of `own` */
   hs_features own;      /* GPU: features found by the CPU or in tiles, of an image too large for the device */
-  int32_t group_max;    /* most images like this one that may share its launches; 1: it runs alone; 0: not known yet */
+  /* maximum number of images of this kind that may share launches; 1: the image runs alone; 0: not known yet */
+  int32_t group_max;
   int32_t worker_limit; /* GPU: only workers below this number may take it (device memory); 0: not known yet */
   int32_t worker, set;  /* GPU only: worker and set that hold its results */
   char error[ERROR_TEXT_BYTES], location[ERROR_LOCATION_BYTES];
@@ -79,7 +80,7 @@ typedef struct in_flight_worker {
   hs_context *context;
   pthread_t thread;
   int32_t held[RESULT_SETS]; /* number of results in each set that the caller still uses */
-  hs_statistics statistics;  /* set after the worker's start, later after its last image */
+  hs_statistics statistics;  /* statistics of the worker's context; set after its start, later after its last image */
 } in_flight_worker;
 
 /* The ring of images in flight. Images are numbered in the order of submission; image n is in slot n % slot_count. The

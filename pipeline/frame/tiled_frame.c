@@ -35,7 +35,7 @@ typedef struct tile_findings {
 /* A tile, or the surroundings of an escaped candidate. */
 typedef struct tile_work {
   plane_region core;
-  const escaped_candidate *seed; /* null: the tile is searched */
+  const escaped_candidate *seed; /* candidate to follow; null: the tile is searched */
   escaped_candidate *escaped;
   uint32_t escaped_capacity;
   bool gives_base;

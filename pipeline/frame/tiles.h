@@ -13,7 +13,7 @@
    the lists. */
 typedef struct tile_order {
   workspace *lists;
-  stage_queue *queue; /* null: no threads */
+  stage_queue *queue; /* threads for the work; null: only this thread */
   uint32_t first_keypoint, first_feature;
   int32_t height, scales;      /* rows of the octave, and S */
   size_t descriptor_bytes;     /* bytes of one descriptor */
@@ -36,15 +36,15 @@ enum { TILE_SORT_CHUNKS = 64 };
 typedef struct tile_sort {
   const keypoint_list *keypoint_list;
   const feature_list *feature_list;
-  stage_queue *queue; /* null: no threads */
+  stage_queue *queue; /* threads for the work; null: only this thread */
   uint32_t first_keypoint, first_feature;
   uint32_t keypoints, features;
   int32_t height, scales;                /* rows of the octave, and S */
   uint32_t *spare, *sorted, *start;      /* [keypoints] for each array */
   uint32_t *source;                      /* [features] */
   uint32_t *counters;                    /* [height * scales] */
-  int32_t chunks;                        /* set by tile_sort_keypoints */
-  uint32_t once;                         /* set by tile_sort_keypoints: number of keypoints without duplicates */
+  int32_t chunks;                        /* number of chunks; set by tile_sort_keypoints */
+  uint32_t once;                         /* number of keypoints without duplicates; set by tile_sort_keypoints */
   uint32_t before[TILE_SORT_CHUNKS + 1]; /* [i]: number of items in the chunks before chunk i */
 } tile_sort;
 
@@ -107,7 +107,7 @@ stage_status tile_levels_give_base(const tile_levels *tile);
    the rows for the next tiles of the first octave. */
 
 typedef struct row_band {
-  row_feed *feed;  /* null: the picture is in memory */
+  row_feed *feed;  /* rows of the picture; null: the picture is in memory */
   uint8_t *memory; /* memory for `capacity` rows of feed->row_bytes each */
   int32_t capacity, height;
   int32_t first, end; /* rows [first, end) are in memory */

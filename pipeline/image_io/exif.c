@@ -274,7 +274,7 @@ enum {
 /* A PNG file, in memory or on disk. */
 typedef struct png_file {
   const image_request *request;
-  int descriptor; /* -1: the file is in memory, in the request */
+  int descriptor; /* descriptor of the file; -1: the request has the file in memory */
 } png_file;
 
 static uint32_t big_endian(const uint8_t *b) {

@@ -51,20 +51,20 @@ typedef struct image_request {
   const char *name; /* name for messages: the path, "standard input", "the image in memory" */
   const uint8_t *bytes;
   size_t size;
-  uint64_t max_pixels;       /* never 0 */
+  uint64_t max_pixels;       /* maximum size of a picture in pixels; never 0 */
   uint64_t max_memory_bytes; /* 0: a share of this process's memory; UINT64_MAX: no limit */
   bool apply_exif;
   bool keep_colour;
-  bool keep_encoded;   /* set only by hs_load_source */
+  bool keep_encoded;   /* whether a JPEG stays encoded; set only by hs_load_source */
   bool is_probe;       /* `bytes` is only the file's beginning: readers return HS_ERR_CANCELLED instead of decoding */
   bool is_stream;      /* is_probe, and the file's size is unknown */
-  bool only_files;     /* "-" and "@scene" are names of files */
+  bool only_files;     /* whether "-" and "@scene" are names of files */
   uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
   int32_t max_image_size;
   hs_exif *exif;               /* receives the file's EXIF; cleared first; null: not wanted */
   image_need *need;            /* receives size and memory of a picture that does not fit; null: not wanted */
-  image_findings *found;       /* null: nothing is decoded */
-  hs_load_notes *notes;        /* the caller's notes, or null */
+  image_findings *found;       /* findings of the decoding; null if nothing is decoded */
+  hs_load_notes *notes;        /* notes for the caller, or null */
   bool strict;                 /* damage that the decoder reports is an error */
   float range_low, range_high; /* value range given by the caller; 0, 0: none */
   const hs_allocator *allocator;
@@ -144,7 +144,7 @@ enum { BYTE_SOURCE_READ = 64 << 10 }; /* bytes of the file that are in memory at
 typedef struct byte_source {
   const uint8_t *next; /* the next `left` bytes that are not used yet */
   size_t left;
-  FILE *stream;    /* null: the complete file is in memory */
+  FILE *stream;    /* stream of the file; null: the complete file is in memory */
   uint8_t *buffer; /* read buffer of BYTE_SOURCE_READ bytes */
   int error;       /* errno of a failed read; else 0 */
 } byte_source;
@@ -288,8 +288,8 @@ typedef struct image_rows_kind {
 } image_rows_kind;
 
 struct image_rows {
-  image_request request;       /* with the file's size; bytes null: read on demand */
-  const image_rows_kind *kind; /* null: nothing is open */
+  image_request request;       /* request with the file's size; if its bytes are null, they are read on demand */
+  const image_rows_kind *kind; /* reader of the format; null: nothing is open */
   void *decoder;               /* decoder of this kind, or null */
   byte_source bytes;           /* source of bytes for the decoder */
   FILE *stream;

@@ -30,7 +30,7 @@ typedef struct bmp_file {
   uint64_t width, height;
   bool from_top;
   bmp_channel channels[3];             /* red, green, blue; for 16 and 32 bits per pixel */
-  uint8_t palette[BMP_PALETTE_MAX][3]; /* for up to 8 bits per pixel */
+  uint8_t palette[BMP_PALETTE_MAX][3]; /* colours of pictures with up to 8 bits per pixel */
 } bmp_file;
 
 static uint32_t bmp_u16(const uint8_t *at) { return (uint32_t)at[0] | (uint32_t)at[1] << 8; }

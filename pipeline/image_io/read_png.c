@@ -36,7 +36,7 @@ typedef struct read_png_state {
   hs_image image;
   hs_status status;
   bool out_of_memory;
-  bool has_pixels; /* all rows are decoded with a correct checksum, so later damage is only noted */
+  bool has_pixels; /* whether all rows are decoded with a correct checksum, so that later damage is only noted */
   char reason[IMAGE_REASON_BYTES];
 } read_png_state;
 

@@ -115,7 +115,7 @@ static hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64
              : image_fail(request, HS_ERR_FORMAT, "damaged TIFF: its first page cannot be read again");
 }
 
-/* ---- its pixels */
+/* ---- pixels of a page */
 
 /* Format of a sample in the file. */
 typedef enum tiff_sample {

@@ -62,7 +62,7 @@ static VP8StatusCode read_webp_decode(const image_request *request, WebPDecoderC
 
 static hs_status read_webp_rows(const image_request *request, WebPDecoderConfig *config,
                                 const exif_placement *placement, hs_image *image) {
-  const size_t width = (size_t)config->input.width, height = (size_t)config->input.height; /* each is below 2^14 */
+  const size_t width = (size_t)config->input.width, height = (size_t)config->input.height; /* each side is below 2^14 */
   const size_t row_bytes = width * READ_WEBP_CHANNELS, bytes = row_bytes * height;
   const size_t pixel_bytes = image_channels(image->layout);
   uint8_t *rgb = hs_memory_alloc(request->allocator, bytes + row_bytes), *converted = rgb ? rgb + bytes : NULL;

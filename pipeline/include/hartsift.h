@@ -121,74 +121,76 @@ typedef struct hs_options {
 
   /* ---- 1. How the work is done: does not change any byte of the features */
 
-  int32_t threads;      /* CPU threads including the caller's, 0: one for each usable core; 0..1024; 0 */
-  hs_device device;     /* device that extracts features; HS_DEVICE_AUTO */
-  int32_t device_index; /* index of the GPU; 0 or more; 0 */
+  int32_t threads;      /* CPU threads including the caller's, 0: one for each usable core; 0..1024; default 0 */
+  hs_device device;     /* device that extracts features; default HS_DEVICE_AUTO */
+  int32_t device_index; /* index of the GPU; 0 or more; default 0 */
   /* HS_DEVICE_HYBRID: number of octaves on the GPU; the CPU processes the rest. 0: chosen for each image size by a
-     short measurement, possibly all octaves; 0..32; 0 */
+     short measurement, possibly all octaves; 0..32; default 0 */
   int32_t split;
   /* maximum number of images submitted and not yet waited for. 0: 8; for hs_submit_source 64; on a GPU with
-     HS_WORKLOAD_THROUGHPUT 48; 0..256; 0 */
+     HS_WORKLOAD_THROUGHPUT 48; 0..256; default 0 */
   int32_t in_flight;
-  /* maximum number of images of one size that share the launches of a GPU frame; 0: chosen by size; 0..64; 0 */
+  /* maximum number of images of one size that share the launches of a GPU frame; 0: chosen by size; 0..64; default 0 */
   int32_t images_per_launch;
-  /* maximum size of an image, pixels; 0: 2^31; UINT64_MAX: limited only by the address space; 2^31 */
+  /* maximum size of an image, pixels; 0: 2^31; UINT64_MAX: limited only by the address space; default 2^31 */
   uint64_t max_pixels;
-  /* maximum workspace of each frame in flight, bytes; host and device memory are limited separately; 0: no limit; 0. A
-     larger frame is processed in tiles (pipeline/frame/TILES.md); HS_ERR_LIMIT if tiles do not fit either. Not counted:
-     some 40 KiB of a context without a frame (hs_workspace_query counts them), and some 200 KiB for the launches of
-     each worker of a GPU */
+  /* maximum workspace of each frame in flight, bytes. Host and device memory are limited separately. A larger frame is
+     processed in tiles (pipeline/frame/TILES.md); HS_ERR_LIMIT if tiles do not fit either. Not counted: some 40 KiB of
+     a context without a frame (hs_workspace_query counts them), and some 200 KiB for the launches of each worker of a
+     GPU. 0: no limit; default 0 */
   uint64_t max_memory_bytes;
   /* allocator of all host memory except memory pinned for a GPU; null: the C library's. Must outlive the context */
   const hs_allocator *allocator;
 
   /* ---- 2. Selection of features: kept features have the same bytes */
 
-  /* maximum number of features; if more are found, exactly this many are kept; 0: all; 0..2^30; 0 */
+  /* maximum number of features; if more are found, exactly this many are kept; 0: all; 0..2^30; default 0 */
   int32_t max_features;
-  /* which features are kept: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order.
-     HS_SELECT_LEVELS: complete levels from the coarsest on, including the level with which the number first exceeds
-     max_features (C); with a grid as HS_SELECT_SCALE. The colmap profile uses it with 8192: for an exact number set
-     another selection */
+  /* which features are kept: the strongest (HS_SELECT_RESPONSE, the default), the largest (HS_SELECT_SCALE), or
+     complete levels (HS_SELECT_LEVELS). Ties follow the order. Levels are kept from the coarsest on, including the
+     level with which the number first exceeds max_features (C); with a grid as HS_SELECT_SCALE. The colmap profile has
+     HS_SELECT_LEVELS and 8192: for an exact number set another selection */
   hs_selection selection;
-  /* Region, in pixels: keypoints are kept if their rounded position is inside; width 0: everywhere; 0. An image that
-     has no pixel inside is HS_ERR_ARGUMENT */
+  /* Region in pixels: keypoints are kept if their rounded position is inside. An image that has no pixel inside is
+     HS_ERR_ARGUMENT. Width 0: everywhere; default 0 */
   int32_t region_x, region_y, region_width, region_height;
   /* max_features are spread evenly over a grid of this many cells: first the best feature of every cell (by selection,
      ties by the order), then every cell's second, ...; in the last round the best of the round. Both 0: no grid. A grid
      with max_features 0 is HS_ERR_OPTION; with more than 65536 cells, for results that stay on a device,
-     HS_ERR_UNSUPPORTED. 0..4096; 0 */
+     HS_ERR_UNSUPPORTED. 0..4096; default 0 */
   int32_t grid_columns, grid_rows;
 
   /* ---- 3. The method: other values give other features */
 
   /* 1: equalise the gray image first, as hs_equalize does, on the context's device. Only for 8-bit images, others are
-     HS_ERR_UNSUPPORTED; 0 or 1; 0 */
+     HS_ERR_UNSUPPORTED; 0 or 1; default 0 */
   int32_t equalize;
 
   /* Scale space (L section 3) */
-  int32_t first_octave; /* first octave; -1 doubles the image; -1..3; -1 */
-  int32_t octaves;      /* maximum number of octaves, 0: as many as the image's size allows; 0..32; 0 */
-  int32_t scales;       /* S, scales per octave; 1..8; 3 (L 3.2) */
-  hs_upsample upsample; /* positions of the samples in the doubled image; HS_UPSAMPLE_HALF_PIXEL */
-  float sigma;          /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
-  float input_blur;     /* assumed blur of the image, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
+  int32_t first_octave; /* first octave; -1 doubles the image; -1..3; default -1 */
+  int32_t octaves;      /* maximum number of octaves, 0: as many as the image's size allows; 0..32; default 0 */
+  int32_t scales;       /* S, scales per octave; 1..8; default 3 (L 3.2) */
+  hs_upsample upsample; /* positions of the samples in the doubled image; default HS_UPSAMPLE_HALF_PIXEL */
+  float sigma;          /* sigma0, blur of level 0 in samples of its octave; 0.8..4; default 1.6 (L 3.3) */
+  float input_blur; /* assumed blur of the image, pixels; 0..sigma/2 if doubled, else 0..sigma; default 0.5 (L 3.3) */
 
   /* Keypoints (L sections 4 and 5) */
-  int32_t border; /* width of the margin of each level without candidates, samples; 1..64; 5 (O) */
-  float contrast; /* minimum |D| of a keypoint, times S; 0..1; 0.04 (O; L section 4 has 0.03 for one level) */
-  float settle;   /* maximum |offset| of an extremum from its sample, samples; 0.5..1; 0.6 (V) */
-  float edge;     /* r, maximum ratio of principal curvatures; 1..1000; 10 (L 4.1) */
+  int32_t border; /* width of the margin of each level without candidates, samples; 1..64; default 5 (O) */
+  float contrast; /* minimum |D| of a keypoint, times S; 0..1; default 0.04 (O; L section 4 has 0.03 for one level) */
+  float settle;   /* maximum |offset| of an extremum from its sample, samples; 0.5..1; default 0.6 (V) */
+  float edge;     /* r, maximum ratio of principal curvatures; 1..1000; default 10 (L 4.1) */
 
   /* Orientation (L section 5) */
-  /* maximum features per keypoint, the strongest peaks first; 0: every peak above 0.8 of the largest; 0..18; 0 */
+  /* maximum features per keypoint, the strongest peaks first; 0: all peaks above 0.8 of the largest; 0..18; default
+   * 0
+   */
   int32_t max_orientations;
-  int32_t upright; /* 1: one feature of orientation 0 for each keypoint; 0 or 1; 0 */
+  int32_t upright; /* 1: one feature of orientation 0 for each keypoint; 0 or 1; default 0 */
 
   /* Descriptor (L section 6) */
-  hs_norm norm;                  /* HS_NORM_L2 */
-  hs_bin_layout layout;          /* order of the orientation bins in a cell; HS_LAYOUT_UBC */
-  hs_descriptor_type descriptor; /* HS_DESCRIPTOR_U8 */
+  hs_norm norm;                  /* normalisation of descriptors; default HS_NORM_L2 */
+  hs_bin_layout layout;          /* order of the orientation bins in a cell; default HS_LAYOUT_UBC */
+  hs_descriptor_type descriptor; /* type of the descriptors; default HS_DESCRIPTOR_U8 */
 
   /* Replacements for single rules of the profile, and for implementations of stages; null: the profile's rules, the
      fastest implementations. Read by hs_create only */
@@ -197,17 +199,18 @@ typedef struct hs_options {
   /* Descriptor, continued: domain-size pooling (Dong and Soatto, CVPR 2015). Adds up the descriptors of dsp_sizes
      windows, in even steps from dsp_smallest to dsp_largest times the keypoint's window. Not comparable with other
      descriptors */
-  int32_t dsp;       /* 1: pool descriptors over sizes; 0 or 1; 0 */
-  int32_t dsp_sizes; /* number of sizes; 2..16; 4 (C: 10) */
-  /* factors of the smallest and the largest window; 0.125..1 and 1..4; 2/3 and 7/3 (C: 1/6 and 3) */
+  int32_t dsp;       /* 1: pool descriptors over sizes; 0 or 1; default 0 */
+  int32_t dsp_sizes; /* number of sizes; 2..16; default 4 (C: 10) */
+  /* factors of the smallest and the largest window; 0.125..1 and 1..4; default 2/3 and 7/3 (C: 1/6 and 3) */
   float dsp_smallest, dsp_largest;
-  hs_decoder decoder; /* decoder of encoded files; no byte of the features depends on it; HS_DECODER_AUTO */
+  hs_decoder decoder; /* decoder of encoded files; no byte of the features depends on it; default HS_DECODER_AUTO */
   /* 1: orient and describe each keypoint in the ellipse that its gradients determine (Baumberg, CVPR 2000; C:
-     estimate_affine_shape), for strong changes of viewpoint; the ellipses are in hs_features.frames. 0 or 1; 0 */
+     estimate_affine_shape), for strong changes of viewpoint; the ellipses are in hs_features.frames. 0 or 1; default 0
+   */
   int32_t affine;
-  hs_workload
-      workload;   /* goal of scheduling images in flight; no byte of the features depends on it; HS_WORKLOAD_LATENCY */
-  int32_t unused; /* 0 */
+  hs_workload workload; /* goal of scheduling images in flight; no byte of the features depends on it; default
+                           HS_WORKLOAD_LATENCY */
+  int32_t unused;       /* 0 */
 } hs_options;
 
 /* Fills *options with the defaults of a profile. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */
@@ -418,7 +421,7 @@ typedef enum hs_format {
 /* Options for writing and reading feature files. */
 typedef struct hs_file_options {
   size_t struct_size; /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
-  hs_format format;   /* HS_FORMAT_AUTO */
+  hs_format format;   /* format of the file; default HS_FORMAT_AUTO */
   /* writing: bin order of the descriptors in memory. Features that are read always have HS_LAYOUT_UBC */
   hs_bin_layout layout;
   /* writing: name of the image, stored if the format can hold it; null: none. HS_FORMAT_COLMAP_DB: name of the image to
@@ -428,10 +431,11 @@ typedef struct hs_file_options {
   const hs_allocator *allocator; /* allocator of the result; must outlive it. null: the C library's */
   char *message;                 /* null, or buffer for the reason of a failure (zero-terminated) */
   size_t message_bytes;          /* capacity of message */
-  /* reading: maximum memory for the bytes of a file and its list of features; files that need more are refused. 0:
-     half the memory that this process may hold, as in hs_load_options; UINT64_MAX: no limit. 0 */
-  uint64_t max_memory_bytes;
-  int32_t only_files; /* 1: a path always names a file, also "-"; 0: "-" is standard output. 0 */
+  uint64_t
+      /* reading: maximum memory for the bytes of a file and its list of features; files that need more are refused. 0:
+         half the memory that this process may hold, as in hs_load_options; UINT64_MAX: no limit; default 0 */
+      max_memory_bytes;
+  int32_t only_files; /* 1: a path always names a file, also "-"; 0: "-" is standard output; default 0 */
   int32_t unused;     /* 0 */
 } hs_file_options;
 
@@ -496,15 +500,15 @@ typedef enum hs_frame_way {
   HS_WAY_CPU_JOBS = 2,           /* threads process parts of any stage and octave as soon as their inputs are ready */
   HS_WAY_CPU_FUSED_PASS = 3,     /* large octaves in one fused pass each: levels and extrema together, strip by strip */
   HS_WAY_CPU_TILES = 4,          /* tile after tile, within max_memory_bytes */
-  HS_WAY_CPU_TILE_ROWS = 5,      /* as HS_WAY_CPU_TILES, while the file is decoded row by row */
-  HS_WAY_CPU_USER_KEYPOINTS = 6, /* without detection: hs_describe */
+  HS_WAY_CPU_TILE_ROWS = 5,      /* like HS_WAY_CPU_TILES, while the file is decoded row by row */
+  HS_WAY_CPU_USER_KEYPOINTS = 6, /* user keypoints of hs_describe, without detection */
   HS_WAY_GPU_KERNELS = 7,        /* kernel by kernel: the first frame of a size and options */
   /* for images in flight, a first frame as HS_WAY_GPU_KERNELS: one launch of a graph that was changed to this frame */
   HS_WAY_GPU_LISTED = 8,
   HS_WAY_GPU_GRAPH = 9,      /* one launch of the recorded graph of this size and options */
   HS_WAY_GPU_GROUP = 10,     /* several small images in the same launches */
   HS_WAY_GPU_TILES = 11,     /* tile after tile, because the complete frame does not fit */
-  HS_WAY_GPU_TILE_ROWS = 12, /* as HS_WAY_GPU_TILES, while the file is decoded row by row */
+  HS_WAY_GPU_TILE_ROWS = 12, /* like HS_WAY_GPU_TILES, while the file is decoded row by row */
   HS_WAY_HYBRID = 13         /* the first octaves on the GPU, the others on the CPU */
 } hs_frame_way;
 

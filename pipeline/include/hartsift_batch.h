@@ -63,16 +63,16 @@ typedef struct hs_batch_options {
   /* device_count pointers; each gets a context with these options and HS_WORKLOAD_THROUGHPUT. null: one context with
      the lowe profile. Read by hs_batch_open only */
   const struct hs_options *const *devices;
-  int32_t device_count; /* number of devices; 1..64, or 0 if devices is null; 0 */
+  int32_t device_count; /* number of devices; 1..64, or 0 if devices is null; default 0 */
   /* Number of threads that read and decode. 0: one for each usable core if a context works on a GPU, else one plus one
-     for every 8 cores; 0..1024; 0 */
+     for every 8 cores; 0..1024; default 0 */
   int32_t readers;
   /* Maximum number of results with features that the caller may hold, between hs_batch_next and hs_batch_release.
      Memory suffices for twice as many, so that the next one is ready when one is released. 0: as many as readers;
-     0..1024; 0 */
+     0..1024; default 0 */
   int32_t held;
   /* Order of results. 1: the order of hs_batch_add; finished results wait for earlier ones. 0: as they finish; 0 or 1;
-     0 */
+     default 0 */
   int32_t in_order;
   /* Options of loading files, of which allocator, exif, notes, message, message_bytes and keep_encoded are ignored;
      null: the defaults. Read by hs_batch_open only */
@@ -91,7 +91,7 @@ typedef struct hs_batch_options {
      the image's, as with `loaded`. */
   hs_status (*mask)(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask, char *message,
                     size_t message_bytes);
-  void *user; /* the caller's, passed to the three functions */
+  void *user; /* pointer of the caller, passed to the three functions */
 } hs_batch_options;
 
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
@@ -192,7 +192,7 @@ typedef struct hs_image_search {
   /* Gets "PATH: cannot be read: REASON" for each folder or file that is skipped because it cannot be read; may be
      null. */
   void (*warn)(void *user, const char *message);
-  void *user;           /* the caller's, passed to both functions */
+  void *user;           /* pointer of the caller, passed to both functions */
   const char *left_out; /* folder that is not searched, such as the folder of masks; null: none */
   int32_t reserved[8];  /* 0 */
 } hs_image_search;

@@ -52,14 +52,14 @@ enum {
 /* Options for opening a database. */
 typedef struct hs_colmap_options {
   size_t struct_size; /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
-  int32_t read_only;  /* 1: the file must exist and is only read; 0 or 1; 0 */
+  int32_t read_only;  /* 1: the file must exist and is only read; 0 or 1; default 0 */
   /* if new features or matches differ from existing ones: 0: HS_ERR_ARGUMENT; 1: the existing ones are replaced, and
-     new features drop all matches of the image; 0 or 1; 0 */
+     new features drop all matches of the image; 0 or 1; default 0 */
   int32_t replace;
-  int32_t share_cameras; /* rule for the camera of a new image; HS_CAMERAS_OWN */
-  /* maximum wait while another program writes to the database, milliseconds, 0: 10000; 0..2^31 - 1; 0 */
+  int32_t share_cameras; /* rule for the camera of a new image; default HS_CAMERAS_OWN */
+  /* maximum wait while another program writes to the database, milliseconds, 0: 10000; 0..2^31 - 1; default 0 */
   int32_t wait_ms;
-  hs_bin_layout layout;  /* bin order of the caller's descriptors; HS_LAYOUT_UBC */
+  hs_bin_layout layout;  /* bin order of the caller's descriptors; default HS_LAYOUT_UBC */
   uint64_t max_features; /* reading: refuse images that claim more features; 0: 2^27 */
   /* allocator of the handle and of results; must outlive both. SQLite's memory does not use it */
   const hs_allocator *allocator;
@@ -112,8 +112,8 @@ typedef struct hs_colmap_camera {
   int32_t parameter_count;    /* number of parameters of the model; 1..16 */
   uint32_t camera_id;         /* adding an image: 0: the camera described here; else the id of a camera
                                               in the database, and the other fields are ignored */
-  int32_t tentative;          /* adding an image: parts of the camera that are only defaults; HS_TENTATIVE_NOTHING */
-  int32_t reserved[1];        /* 0 */
+  int32_t tentative;   /* adding an image: parts of the camera that are only defaults; default HS_TENTATIVE_NOTHING */
+  int32_t reserved[1]; /* 0 */
   double parameters[HS_COLMAP_PARAMETERS]; /* parameter_count parameters in the model's order */
 } hs_colmap_camera;
 
@@ -136,7 +136,7 @@ typedef struct hs_colmap_image {
   int32_t reserved[9];     /* 0 */
   const char *name;        /* the database's; valid until the next call on the handle */
   int64_t features;        /* number of keypoints; -1: keypoints were never written */
-  hs_colmap_camera camera; /* its camera */
+  hs_colmap_camera camera; /* camera of the image */
 } hs_colmap_image;
 
 /* Adds an image with its features. name: COLMAP's name, the path below the folder of images with '/' between folders;

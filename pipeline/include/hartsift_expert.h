@@ -34,7 +34,7 @@ typedef struct hs_expert_options {
   /* Scale space */
   hs_rule octave_rule; /* number of octaves; HS_RULE_LOWE: while the smaller side has at least 2*border + 1 samples */
   hs_rule blur_radius_rule;   /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
-  hs_border_rule border_rule; /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
+  hs_border_rule border_rule; /* samples outside a level while filtering; default HS_BORDER_REFLECT_101 */
 
   /* Keypoints */
   hs_rule candidate_rule; /* rule of the first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
@@ -44,7 +44,8 @@ typedef struct hs_expert_options {
   hs_rule refine_rule;
 
   /* Orientation and descriptor */
-  hs_rule orientation_rule; /* rule of the 36-bin histogram: window, votes, smoothing and comparison; HS_RULE_LOWE */
+  hs_rule orientation_rule; /* rule of the 36-bin histogram: window, votes, smoothing and comparison; default
+                               HS_RULE_LOWE */
   hs_rule
       /* HS_RULE_OPENCV: centred on the rounded position, float descriptors scaled by 512. HS_RULE_LOWE and
          HS_RULE_VLFEAT, which are equal here: centred on the exact position, unit norm */

@@ -28,9 +28,9 @@ extern "C" {
 
 /* Models of two-view geometry. */
 typedef enum hs_geometry_model {
-  HS_HOMOGRAPHY = 1,  /* from 4 matches */
-  HS_FUNDAMENTAL = 2, /* from 7 matches */
-  HS_ESSENTIAL = 3    /* from 5 matches; needs both cameras */
+  HS_HOMOGRAPHY = 1,  /* maps points to points; from 4 matches */
+  HS_FUNDAMENTAL = 2, /* maps points to epipolar lines; from 7 matches */
+  HS_ESSENTIAL = 3    /* relative pose of two calibrated cameras; from 5 matches; needs both cameras */
 } hs_geometry_model;
 
 /* Intrinsic parameters of a pinhole camera, pixels. Lens distortion must be removed from the points beforehand. The
@@ -46,19 +46,19 @@ typedef struct hs_verify_options {
   hs_geometry_model model; /* model to search for */
   double tolerance;        /* maximum error of an inlier, pixels; above 0; homography 3, others 2 */
   /* probability of having drawn a sample without outliers, for the best model so far or for a model with min_inliers,
-     at which the search stops; 0..1, both excluded; 0.9999 */
+     at which the search stops; 0..1, both excluded; default 0.9999 */
   double confidence;
-  int32_t min_iterations; /* minimum number of samples; 0..max_iterations; 50 */
-  int32_t max_iterations; /* maximum number of samples; 1..10^8; 10000 */
+  int32_t min_iterations; /* minimum number of samples; 0..max_iterations; default 50 */
+  int32_t max_iterations; /* maximum number of samples; 1..10^8; default 10000 */
   /* minimum number of inliers of a model that is reported as found; 0 or more; homography 8, others 15. Fewer matches
      than this are not searched. It also shortens a search in which nothing agrees: for 24 matches and samples of seven,
      491 samples find 15 inliers if they exist. Wrong matches agree by chance, with a fundamental matrix about 10 of 30
      or 25 of 800: raise the number for many matches without a ratio test */
   int32_t min_inliers;
   /* 1: if most inliers of a fundamental matrix are in one plane, they do not determine it: complete the matrix from
-     matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
+     matches off the plane (Chum, Werner, Matas 2005); 0 or 1; default 1 */
   int32_t check_plane;
-  uint64_t seed;                 /* seed of the random samples; 0 */
+  uint64_t seed;                 /* seed of the random samples; default 0 */
   hs_camera camera_a, camera_b;  /* cameras of the images, for HS_ESSENTIAL only; all 0 */
   const hs_allocator *allocator; /* allocator of working memory; null: the C library's */
   char *message;                 /* null, or buffer for the reason of a failure (zero-terminated) */
@@ -69,9 +69,9 @@ typedef struct hs_verify_options {
      wide tolerance, for instance along rows of equal windows. If a plane explains at least half of the inliers of a
      fundamental matrix, and off the plane no more matches agree than by chance, only the plane's inliers are kept
      (plane_only). If too few inliers remain, the result of the first search is kept. 0: only the first search; 0 or 1;
-     1 */
+     default 1 */
   int32_t refine;
-  int32_t refine_matches; /* minimum number of inliers for a second search; 0 or more; 30 */
+  int32_t refine_matches; /* minimum number of inliers for a second search; 0 or more; default 30 */
 } hs_verify_options;
 
 /* Result of the search: the geometry that most matches agree with. */

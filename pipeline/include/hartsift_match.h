@@ -20,7 +20,7 @@ extern "C" {
 
 /* Restriction of candidates by position: the distance that the guide measures must be at most guide_tolerance. */
 typedef enum hs_guide {
-  HS_GUIDE_NONE = 0,       /* no restriction */
+  HS_GUIDE_NONE = 0,       /* no restriction of candidates */
   HS_GUIDE_HOMOGRAPHY = 1, /* distance between H (x, y, 1), for the first image's position, and the second image's
                               position */
   HS_GUIDE_FUNDAMENTAL = 2 /* Sampson distance to x2^T F x1 = 0 (Hartley and Zisserman, section 11.4.3) */
@@ -34,14 +34,15 @@ typedef struct hs_match_options {
      candidate without a second nearest passes. Without a guide, if the second image has one feature, the test compares
      the features of the first image instead, so that at most one pair is kept */
   double ratio;
-  double max_distance; /* keep a pair if its distance is at most this, in the unit of the descriptors; 0: no limit; 0 */
-  int32_t mutual;      /* 1: cross-check: each feature must be the other's match, and all tests must pass in both
-                          directions, so that exchanging the images exchanges the members of the pairs. 0: one
-                          direction; 0 or 1; 1 */
-  hs_guide guide;      /* restricts candidates by their positions; HS_GUIDE_NONE */
+  double max_distance;    /* keep a pair if its distance is at most this, in the unit of the descriptors; 0: no limit;
+                             default 0 */
+  int32_t mutual;         /* 1: cross-check: each feature must be the other's match, and all tests must pass in both
+                             directions, so that exchanging the images exchanges the members of the pairs. 0: one
+                             direction; 0 or 1; default 1 */
+  hs_guide guide;         /* restricts candidates by their positions; default HS_GUIDE_NONE */
   double guide_matrix[9]; /* guide's matrix from points of the first image to the second, row-major, any scale;
                              identity */
-  /* maximum distance of a candidate, pixels of the second image; above 0; infinity: no restriction; 4 */
+  /* maximum distance of a candidate, pixels of the second image; above 0; infinity: no restriction; default 4 */
   double guide_tolerance;
 } hs_match_options;
 
@@ -73,8 +74,8 @@ HS_API void hs_matches_free(hs_matches *matches);
 
 /* The two nearest candidates of one descriptor. 16 bytes. */
 typedef struct hs_nearest {
-  uint32_t nearest, second;              /* their indices; HS_NO_FEATURE if the candidate does not exist */
-  float nearest_squared, second_squared; /* their squared distances; infinity for HS_NO_FEATURE */
+  uint32_t nearest, second;              /* indices of the two candidates; HS_NO_FEATURE if one does not exist */
+  float nearest_squared, second_squared; /* squared distances of the two candidates; infinity for HS_NO_FEATURE */
 } hs_nearest;
 /* The index that stands for no feature. */
 #define HS_NO_FEATURE UINT32_MAX

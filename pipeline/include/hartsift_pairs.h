@@ -29,7 +29,7 @@ typedef struct hs_collection_image {
   /* features of the image: host memory of the caller, unchanged until hs_pairs_end; null: hs_collection.read supplies
      them */
   const hs_features *features;
-  size_t feature_count; /* if features is null: number of features that read will supply, for planning memory */
+  size_t feature_count; /* number of features that read will supply, for planning memory; used if features is null */
   hs_camera camera;     /* camera of the image; fx 0: unknown. Used for essential matrices */
   int32_t reserved[8];  /* 0 */
 } hs_collection_image;
@@ -43,7 +43,7 @@ typedef struct hs_collection {
      one thread at a time, never by a thread of the caller. Called once per image, or again if memory was too small to
      keep the image. May be null. */
   hs_status (*read)(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes);
-  void *user;          /* the caller's, passed to read */
+  void *user;          /* pointer of the caller, passed to read */
   int32_t reserved[8]; /* 0 */
 } hs_collection;
 
@@ -55,14 +55,14 @@ typedef struct hs_pairs_options {
      the cameras. HS_ESSENTIAL is estimated if both cameras are known, else HS_FUNDAMENTAL */
   const hs_verify_options *verify;
   /* 1: if a geometry was found, features are matched again, only among candidates within its tolerance, and verified
-     again; the second result replaces the first if it has at least as many inliers. Needs verify; 0 or 1; 0 */
+     again; the second result replaces the first if it has at least as many inliers. Needs verify; 0 or 1; default 0 */
   int32_t guided;
   /* 1: if a homography explains at least half of the inliers of another model, the homography is estimated too
-     (hs_pair_result.plane). Needs verify; 0 or 1; 0 */
+     (hs_pair_result.plane). Needs verify; 0 or 1; default 0 */
   int32_t find_plane;
-  double plane_tolerance; /* tolerance of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
+  double plane_tolerance; /* tolerance of that homography, pixels; 0: the tolerance of verify; 0 or more; default 0 */
   /* 1: if both cameras are known, an essential matrix is estimated too. It replaces the fundamental matrix if it has at
-     least 0.95 times as many inliers (COLMAP's rule). Needs verify with HS_FUNDAMENTAL; 0 or 1; 0 */
+     least 0.95 times as many inliers (COLMAP's rule). Needs verify with HS_FUNDAMENTAL; 0 or 1; default 0 */
   int32_t find_essential;
   int32_t reserved; /* 0 */
 } hs_pairs_options;
@@ -89,7 +89,7 @@ typedef struct hs_pair_result {
   size_t match_count;   /* number of matches */
   const hs_match_pair *matches;   /* match_count matches, by ascending first */
   const uint8_t *inliers;         /* match_count bytes, 1 for an inlier; null without verification */
-  const hs_geometry *geometry;    /* null without verification */
+  const hs_geometry *geometry;    /* verified geometry; null without verification */
   const hs_geometry *plane;       /* homography of find_plane; null: not estimated */
   const hs_geometry *fundamental; /* fundamental matrix, if find_essential replaced it by the essential matrix in
                                      `geometry`; else null */
@@ -189,21 +189,21 @@ typedef struct hs_pair_inliers {
      image's. Called once for each pair, sure pairs first, on the calling thread. A status other than HS_OK ends
      hs_judge_pairs. */
   hs_status (*read)(void *user, size_t pair, uint32_t *inliers);
-  void *user; /* the caller's, passed to read */
+  void *user; /* pointer of the caller, passed to read */
 } hs_pair_inliers;
 
 /* Options of the judgement. */
 typedef struct hs_judge_options {
   size_t struct_size;  /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
-  size_t sure_inliers; /* minimum number of inliers of a sure pair; 100 */
-  double sure_share;   /* minimum share of a sure pair's matches that are inliers; 0..1; 0.6 */
+  size_t sure_inliers; /* minimum number of inliers of a sure pair; default 100 */
+  double sure_share;   /* minimum share of a sure pair's matches that are inliers; 0..1; default 0.6 */
   /* share of a pair's matches that are inliers, below which less evidence makes the pair doubtful; 0..1; 0.5. An inlier
      supports a pair if its two features are on the same track, and contradicts it if they are on different tracks.
      Below this share, a pair is doubtful if at least one inlier contradicts it and less than least_support of its
      inliers support it, or if ten or more contradict it and fewer support it. From this share to sure_share, a pair is
      doubtful if four or more inliers contradict it and none supports it */
   double doubtful_share;
-  double least_support;          /* minimum share of supporting inliers of a pair that is not doubtful; 0..1; 0.15 */
+  double least_support; /* minimum share of supporting inliers of a pair that is not doubtful; 0..1; default 0.15 */
   const hs_allocator *allocator; /* allocator of working memory, 5 bytes per feature; null: the C library's */
   char *message;                 /* null, or buffer for the reason of a failure (zero-terminated) */
   size_t message_bytes;          /* capacity of message */

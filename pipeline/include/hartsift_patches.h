@@ -23,13 +23,13 @@ typedef enum hs_patch_type {
 /* Options of patches. */
 typedef struct hs_patch_options {
   size_t struct_size; /* sizeof(hs_patch_options), set by hs_patch_options_init; fields are only appended */
-  int32_t size;       /* number of samples along a side; 1..1024; 32 */
+  int32_t size;       /* number of samples along a side; 1..1024; default 32 */
   float scale;        /* length of a side, in units of the keypoint's sigma; (0, 1000]; 12: SIFT's 4 cells of 3 sigma */
   /* maximum blur of the Gaussian level from which a patch is sampled, in distances between samples. The most blurred
-     level within this limit is used; without such a level, the image itself. 0: always the image; 0..16; 0.5 */
+     level within this limit is used; without such a level, the image itself. 0: always the image; 0..16; default 0.5 */
   float blur;
-  int32_t upright;    /* 1: orientations count as 0; 0 or 1, only 0 with frames; 0 */
-  hs_patch_type type; /* type of the samples; HS_PATCH_U8 */
+  int32_t upright;    /* 1: orientations count as 0; 0 or 1, only 0 with frames; default 0 */
+  hs_patch_type type; /* type of the samples; default HS_PATCH_U8 */
   int32_t unused;     /* 0 */
 } hs_patch_options;
 

@@ -68,7 +68,7 @@ typedef struct hs_tiling {
 
 /* Statistics of one tile. 40 bytes. */
 typedef struct hs_tile {
-  double sum, mean, min, max; /* as hs_reduce_sum, _mean, _min and _max of the tile */
+  double sum, mean, min, max; /* results of hs_reduce_sum, _mean, _min and _max for the tile */
   uint64_t above;             /* number of elements > threshold */
 } hs_tile;
 

@@ -78,11 +78,11 @@ typedef struct hs_retrieval hs_retrieval;
 /* Options: size and training of vectors. */
 typedef struct hs_retrieval_options {
   size_t struct_size; /* sizeof(hs_retrieval_options), set by hs_retrieval_options_init; fields are only appended */
-  /* maximum number of centres; fewer if the sample has less than 8 descriptors for each; 1..4096; 256 */
+  /* maximum number of centres; fewer if the sample has less than 8 descriptors for each; 1..4096; default 256 */
   int32_t centres;
-  /* number of directions for the residuals at each centre; 1..128, centres * components at most 65536; 32 */
+  /* number of directions for the residuals at each centre; 1..128, centres * components at most 65536; default 32 */
   int32_t components;
-  int32_t rounds;   /* maximum number of rounds of k-means; 1..1000; 15 */
+  int32_t rounds;   /* maximum number of rounds of k-means; 1..1000; default 15 */
   int32_t reserved; /* 0 */
   /* allocator of the handle and working memory; must outlive the handle. null: the C library's */
   const hs_allocator *allocator;

@@ -33,8 +33,8 @@ typedef struct hs_load_notes {
   /* 1: no value range was given, and the samples use so little of their type's range that few or no features will be
      found, for instance 12-bit samples or temperatures in 16 bits */
   int32_t is_low_range;
-  double lowest, highest;        /* if is_low_range: the smallest and the largest sample */
-  float range_low, range_high;   /* if is_low_range: the value range that the file probably uses */
+  double lowest, highest;        /* the smallest and the largest sample; set if is_low_range */
+  float range_low, range_high;   /* the value range that the file probably uses; set if is_low_range */
   char damage[HS_NOTE_BYTES];    /* "NAME: " and the first damage report, zero-terminated; "": none */
   char low_range[HS_NOTE_BYTES]; /* "NAME: " and the warning of a low range, zero-terminated; "": is_low_range is 0 */
   int32_t reserved[16];          /* 0 */
@@ -46,36 +46,36 @@ typedef struct hs_load_options {
   uint64_t max_pixels; /* maximum size of an image, checked before allocation, pixels; 0: 2^31; UINT64_MAX: no limit */
   uint64_t
       /* maximum memory for decoding an image, bytes; 0: half the memory that this process may hold (limited by the
-         machine, its control groups on Linux, RLIMIT_AS); UINT64_MAX: no limit. 0 */
+         machine, its control groups on Linux, RLIMIT_AS); UINT64_MAX: no limit; default 0 */
       max_memory_bytes;
-  int32_t ignore_exif; /* 1: keep the picture as stored; 0: apply its EXIF orientation. 0 */
-  int32_t keep_colour; /* 1: RGB if the file has colour; 0: gray (for a YCbCr JPEG its stored luma). 0 */
+  int32_t ignore_exif; /* 1: keep the picture as stored; 0: apply its EXIF orientation; default 0 */
+  int32_t keep_colour; /* 1: RGB if the file has colour; 0: gray (for a YCbCr JPEG its stored luma); default 0 */
   /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's transform; 0 means 1. Limits
      and feature coordinates refer to the decoded picture. With a value above 1, other files and scenes are
-     HS_ERR_UNSUPPORTED. 0 */
+     HS_ERR_UNSUPPORTED; default 0 */
   int32_t jpeg_scale;
   const hs_allocator *allocator; /* allocator of the result; must outlive it. null: the C library's */
   char *message;                 /* null, or buffer for the reason of a failure (zero-terminated) */
   size_t message_bytes;          /* capacity of message */
-  hs_exif *exif; /* null, or gets the file's EXIF; all 0 after a failure and for files without EXIF; null */
+  hs_exif *exif; /* null, or gets the file's EXIF; all 0 after a failure and for files without EXIF; default null */
   int64_t
       /* maximum side of a picture, pixels. Larger pictures are reduced by exact area averaging in integers (METHOD.md,
          section 2); the other side is rounded down, as with COLMAP's max_image_size. The limits apply to the picture
-         before reduction. 0: never reduced; 0 or more; 0 */
+         before reduction. 0: never reduced; 0 or more; default 0 */
       max_image_size;
   int32_t
       /* 1: hs_load_source, hs_extract_source and related functions keep a JPEG encoded if the GPU can decode it:
          baseline, gray or YCbCr in one scan. Damaged data is then found only when the GPU decodes it. Other JPEGs are
          decoded at once, and so are all with keep_colour, jpeg_scale, max_image_size or a value range. hs_load_image
-         and hs_load_image_memory ignore the option. 0 */
+         and hs_load_image_memory ignore the option; default 0 */
       keep_encoded;
   /* 1: every path names a file; use it for names that users give. 0: "-" is standard input, "@scene..." a generated
-     picture. 0 */
+     picture; default 0 */
   int32_t only_files;
   int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage after which a picture remains
-                     is noted (hs_load_notes). 0 */
+                     is noted (hs_load_notes); default 0 */
   int32_t unused; /* 0 */
-  hs_load_notes *notes; /* null, or gets the notes on the file; all 0 after a failure; null */
+  hs_load_notes *notes; /* null, or gets the notes on the file; all 0 after a failure; default null */
   /* Sample values of black and white, low < high, both finite. Set them for integers that use a part of their type's
      range (12 bits, temperatures), and for signed or float samples of TIFF files. The picture becomes HS_F32 with this
      range; samples half a range or more outside it are HS_ERR_ARGUMENT. 0, 0: the range of the type; MinSampleValue and
@@ -150,18 +150,18 @@ typedef enum hs_source_kind {
 typedef struct hs_row_reader {
   hs_status (*rewind)(void *user); /* restarts at the first row; called before the first read, and possibly again */
   hs_status (*read)(void *user, void *row); /* writes the next row: image.width samples of image.type, without gaps */
-  void *user;                               /* the caller's, passed to both functions */
+  void *user;                               /* pointer of the caller, passed to both functions */
 } hs_row_reader;
 
 /* A source of a picture. Start with {0} or one of the functions below. */
 typedef struct hs_source {
-  hs_image image;      /* for HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
+  hs_image image;      /* picture of HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
   hs_source_kind kind; /* kind of the source; determines the fields that are used */
   /* for HS_SOURCE_JPEG, set by loading with hs_load_options.strict or notes. 1: decoding refuses the JPEG with
      HS_ERR_FORMAT if libjpeg reports damage, and hs_load_image gives the report */
   int32_t refuse_damage;
   const char *path;            /* HS_SOURCE_FILE */
-  const void *bytes;           /* for HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
+  const void *bytes;           /* bytes of HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
   size_t size;                 /* size of bytes */
   hs_row_reader rows;          /* HS_SOURCE_ROWS */
   const hs_load_options *load; /* options of decoding a file, and limits for rows; null: the defaults */

@@ -46,7 +46,7 @@ typedef enum hs_status {
   HS_ERR_LIMIT = 6,
   HS_ERR_FORMAT = 7,      /* the content of a file is damaged or of an unknown kind */
   HS_ERR_UNSUPPORTED = 8, /* the input is valid, but this build or this format cannot handle it */
-  HS_ERR_CANCELLED = 9,   /* the caller's hs_progress_function ended the call; outputs are as after any failure */
+  HS_ERR_CANCELLED = 9,   /* the progress function ended the call; outputs are as after any failure */
   /* Resource class: the context is usable again when the resource is available. */
   HS_ERR_MEMORY = 32,    /* an allocation failed */
   HS_ERR_IO = 33,        /* a file cannot be opened, read, written or renamed */
@@ -114,7 +114,7 @@ typedef struct hs_image {
 struct hs_allocator {
   void *(*alloc)(size_t bytes, void *user);   /* allocates memory; null: out of memory */
   void (*release)(void *pointer, void *user); /* frees memory */
-  void *user;                                 /* the caller's, passed to both functions */
+  void *user;                                 /* pointer of the caller, passed to both functions */
 };
 
 /* ------------------------------------------------------------------ results */

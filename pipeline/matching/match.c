@@ -276,7 +276,7 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   if (!c && !cpu_choose_ops(&chosen, NULL, NULL, 0)) return HS_ERR_OPTION;
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   const uint32_t rows = slice_rows(c, r);
-  match_nearest asked; /* its content is never read: the size depends only on whether backward is null */
+  match_nearest asked; /* never read: the size depends only on whether backward is null */
   match_args args = {.type = r->type,
                      .first = {r->first.descriptors, NULL, r->first.count},
                      .second = {r->second.descriptors, NULL, r->second.count},

@@ -21,7 +21,7 @@ enum { SOURCE_REASON_BYTES = 512 };
 /* A copied source. The memory it points to still belongs to the caller. */
 typedef struct opened_source {
   hs_source source;     /* load and mask point to the fields below */
-  hs_load_options load; /* with all fields resolved, and with the context's limits and allocator */
+  hs_load_options load; /* options with all fields resolved, and with the context's limits and allocator */
   hs_image mask;        /* data null: no mask */
   bool keep_encoded;    /* JPEGs stay encoded for the context's device, if it can decode them */
 } opened_source;

@@ -34,8 +34,8 @@ typedef struct batch_writer {
 
 /* A result whose rows are ready, but must wait until earlier images are in the database. */
 typedef struct batch_prepared_result {
-  const hs_batch_result *result; /* null: there is none */
-  batch_prepared *prepared;      /* null after a failure */
+  const hs_batch_result *result; /* result to write; null: none */
+  batch_prepared *prepared;      /* what was prepared for writing; null after a failure */
 } batch_prepared_result;
 
 struct batch_job {
@@ -43,7 +43,7 @@ struct batch_job {
   int32_t shard, shards;
   hs_format format;
   batch_devices devices;
-  hs_options options;       /* all options except for the device */
+  hs_options options;       /* options of the extraction, without the device */
   hs_expert_options expert; /* options.expert points here */
   hs_options device_options[BATCH_DEVICES_MAX];
   const hs_options *device_pointers[BATCH_DEVICES_MAX];
@@ -62,7 +62,7 @@ struct batch_job {
   /* protects the fields below. Separate from `lock`, which a thread may hold while its output is blocked */
   pthread_mutex_t flow;
   pthread_cond_t changed;          /* rows are ready, or a writer has ended */
-  batch_prepared_result *prepared; /* with a database: image i is at index i % capacity */
+  batch_prepared_result *prepared; /* ring of results prepared for a database; image i is at index i % capacity */
   size_t capacity;
   int32_t writers_running;
   double write_cpu_s, waited_s, lived_s; /* sums over all writers, seconds */

@@ -287,7 +287,7 @@ hs_status batch_source_finish(const char *path, batch_source *source) {
   digest_state state;
   source->digest = 0;
   if (source->error != 0) return HS_ERR_IO;
-  if (source->changed_ns == 0) return HS_OK; /* it was no regular file */
+  if (source->changed_ns == 0) return HS_OK; /* the source was no regular file */
   digest_start(&state);
   const hs_status status = digest_add_file(&state, path);
   const int error = errno;

@@ -143,11 +143,11 @@ static int open_locked(const char *path) {
       close(journal);
       errno = EAGAIN;
       return -1;
-    } /* with other errors the file system has no locks, and the journal is used without */
+    } /* other errors mean that the file system has no locks; the journal is then used without a lock */
     if (fstat(journal, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
         own.st_dev == there.st_dev)
       return journal;
-    close(journal); /* its previous owner has removed it meanwhile */
+    close(journal); /* meanwhile the previous owner has removed this journal */
   }
   errno = EAGAIN;
   return -1;

@@ -39,7 +39,7 @@ void batch_device_resolve(batch_device *device, const char *backend_report);
 /* Inputs of the settings in addition to the options. */
 typedef struct batch_inputs {
   bool as_stored;       /* JPEGs are read as stored, without their EXIF orientation */
-  uint64_t mask_digest; /* 0: no mask */
+  uint64_t mask_digest; /* digest of the mask; 0: none */
 } batch_inputs;
 
 /* Returns the settings on which features and files depend, as one line: the version of the arithmetic, the format, and
@@ -62,7 +62,7 @@ typedef struct batch_report {
 /* Times of a batch, seconds. */
 typedef struct batch_times {
   double read_cpu_s, extract_cpu_s, write_cpu_s;
-  double first_s;                        /* from the start to the first result */
+  double first_s;                        /* seconds from the start to the first result */
   double read_busy, write_busy;          /* share of the lifetime of these threads in which they worked */
   double device_busy[BATCH_DEVICES_MAX]; /* share of time in which each device had an image in flight */
 } batch_times;
@@ -71,7 +71,7 @@ void batch_report_begin(batch_report *report, const option_set *set, size_t tota
 
 /* How the features of an image were computed: fields of hs_batch_result. */
 typedef struct batch_computed {
-  int32_t device; /* -1: no device */
+  int32_t device; /* index of the device; -1: none */
   double milliseconds;
   int32_t way;
   const char *way_reason;

@@ -207,7 +207,7 @@ void batch_list_differences(const char *one, size_t one_size, const char *other,
       used += (size_t)snprintf(out + used, CLI_MESSAGE_BYTES - used, " %.*s", (int)span, at);
     at += span + 1;
   }
-  /* no option was given, because only given ones are written */
+  /* `one` has no other words: only given options are recorded, so the others have their defaults */
   if (used == 0) snprintf(out, CLI_MESSAGE_BYTES, " the defaults");
 }
 

@@ -21,7 +21,7 @@
 enum { BATCH_DATABASE_PENDING = 256 }; /* maximum number of images between commits */
 
 typedef struct batch_database {
-  hs_colmap_database *handle; /* null: not open */
+  hs_colmap_database *handle; /* open database; null: none */
   pthread_mutex_t lock;       /* protects the handle */
   hs_features read_back;
   database_camera camera; /* camera for new images */

@@ -64,7 +64,7 @@ void cli_name_options(command_id command, char *message, size_t bytes) {
   snprintf(message, bytes, "%s", text);
 }
 
-static const char *other_program; /* null: hartsift */
+static const char *other_program; /* name of the program in messages; null: hartsift */
 static char other_program_name[64];
 
 void cli_name_program(const char *name) {
@@ -191,7 +191,7 @@ void cli_print_create_error(command_id command, const char *message) {
 static cli_exit make_context(const option_set *set, hs_options *options, hs_context **context) {
   char message[CLI_MESSAGE_BYTES] = "";
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
-  options->expert = NULL; /* no longer needed */
+  options->expert = NULL; /* the rules are no longer needed */
   if (status != HS_OK)
     cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
   else if (message[0] != '\0')

@@ -87,7 +87,7 @@ static int compare_targets(const void *one, const void *other) {
   const output_target *a = *(const output_target *const *)one;
   const output_target *b = *(const output_target *const *)other;
   const int order = strcmp(target_key(a), target_key(b));
-  return order != 0 ? order : (a > b) - (a < b); /* with the same name, the earlier image comes first */
+  return order != 0 ? order : (a > b) - (a < b); /* if names are equal, the earlier image comes first */
 }
 
 static bool mark_duplicates(output_plan *plan) {

@@ -23,7 +23,7 @@ static uint8_t sample_as_u8(const hs_image *image, const void *row, size_t index
   const float low = image->range_low;
   const float high = image->range_low == image->range_high ? low + 1.0f : image->range_high;
   const float share = (((const float *)row)[index] - low) / (high - low);
-  if (!(share > 0.0f)) return 0; /* also for NaN, which becomes black */
+  if (!(share > 0.0f)) return 0; /* this test is true for NaN too, which becomes black */
   return (uint8_t)((share < 1.0f ? share : 1.0f) * 255.0f + 0.5f);
 }
 
@@ -283,7 +283,7 @@ enum { COLOUR_INLIER = 1, COLOUR_OUTLIER = 5 };
 
 /* Two pictures side by side, with features and matches. */
 typedef struct match_picture {
-  const drawing *pictures; /* both */
+  const drawing *pictures; /* the two pictures */
   drawing both;
   const hs_features *features; /* [2]: features of both pictures */
   const match_table *table;
@@ -293,7 +293,7 @@ typedef struct match_picture {
 /* Contents of the operands. */
 typedef struct match_operands {
   const option_set *set;
-  hs_context *context; /* null: features are read from files */
+  hs_context *context; /* context for extraction; null: features are read from files */
   cli_input input;
   drawing pictures[2];
   hs_features features[2];

@@ -67,7 +67,7 @@ typedef struct merge_output {
   database_camera camera; /* camera of --camera-id, and how cameras are shared, if given */
   hs_colmap_camera numbered;
   int32_t sharing;              /* how images of the database share cameras: hs_colmap_options.share_cameras */
-  hs_colmap_database *database; /* null: the output is a folder */
+  hs_colmap_database *database; /* output database; null: the output is a folder */
   hs_colmap_database *source;   /* source database that is open */
   size_t source_shard;          /* index of its shard */
   hs_features features;         /* features of the current image */

@@ -37,11 +37,11 @@ typedef struct command_spec {
   const char *summary;        /* summary in one line */
   const char *const *details; /* paragraphs of help and manual page; ends with null */
   const char *const *more;    /* further paragraphs, only in the manual page */
-  const char *instead;        /* sentence that names the command for more operands, or null */
+  const char *instead;        /* sentence that says which command takes more operands, or null */
 } command_spec;
 
 typedef enum option_kind {
-  OPTION_KIND_FLAG,    /* without a value */
+  OPTION_KIND_FLAG,    /* the option has no value */
   OPTION_KIND_TEXT,    /* a file name or other text */
   OPTION_KIND_CHOICE,  /* one of the choices; stored as its index */
   OPTION_KIND_INTEGER, /* integer, low..high */
@@ -158,8 +158,8 @@ typedef struct option_spec {
   char letter;      /* letter of the short form, or 0 */
   option_kind kind;
   const char *argument;  /* placeholder of the value in help; null: the option is a flag */
-  const char *choices;   /* for OPTION_KIND_CHOICE: "a|b|c" */
-  double low, high;      /* for OPTION_KIND_INTEGER and OPTION_KIND_NUMBER: range, ends included */
+  const char *choices;   /* values of an OPTION_KIND_CHOICE: "a|b|c" */
+  double low, high;      /* range of an OPTION_KIND_INTEGER or OPTION_KIND_NUMBER, ends included */
   unsigned commands;     /* bits 1 << command_id of the commands that accept it, and OPTION_OF_EXTRACTION */
   size_t field;          /* offset of the field in hs_options, or OPTION_NO_FIELD */
   hs_option_group group; /* group of that field */
@@ -169,11 +169,11 @@ typedef struct option_spec {
 typedef struct option_value {
   bool is_set;
   const char *text;   /* value as typed, of the last occurrence */
-  int64_t integer;    /* for INTEGER, AUTO; for FLAG 1; for CHOICE the index; for DEVICE the hs_device */
-  double number;      /* for NUMBER; for RANGE its LOW */
-  double high;        /* for RANGE its HIGH */
-  uint64_t count;     /* for COUNT and BYTES */
-  int32_t numbers[4]; /* for REGION: X, Y, W, H; for SIZE: W, H; for DEVICE: index */
+  int64_t integer;    /* value of INTEGER and AUTO; 1 of FLAG; index of CHOICE; hs_device of DEVICE */
+  double number;      /* value of NUMBER; LOW of RANGE */
+  double high;        /* HIGH of RANGE */
+  uint64_t count;     /* value of COUNT and BYTES */
+  int32_t numbers[4]; /* X, Y, W, H of REGION; W, H of SIZE; index of DEVICE */
 } option_value;
 
 enum { OPTION_PAIRS_BYTES = 1024, OPTION_EXPECTED_BYTES = 256, OPTION_MESSAGE_BYTES = 1024 };

@@ -32,7 +32,7 @@ typedef struct stored_pair {
 
 struct stored_matches {
   stored_plan plan;
-  stage_queue *queue; /* null: this thread alone verifies */
+  stage_queue *queue; /* threads that verify; null: this thread alone does */
   stored_pair *block;
   size_t block_capacity, block_count, block_next; /* pairs of the block: maximum number, number read, number returned */
   size_t next;                                    /* index of the next pair to read, among all pairs */

@@ -14,7 +14,7 @@ typedef struct stored_plan {
   const database_images *images;
   const hs_image_pair *pairs;
   size_t count;
-  hs_verify_options verify; /* its cameras are replaced by those of the images */
+  hs_verify_options verify; /* options of the verification; cameras are replaced by those of the images */
   hs_pairs_options options; /* further models to estimate; its field verify is not used */
   int32_t threads;
   pair_failures *failures; /* receives the reasons why images are unreadable */

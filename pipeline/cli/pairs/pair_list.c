@@ -259,7 +259,7 @@ typedef struct rig_image {
 typedef struct rig_sequence {
   const pair_choice *choice;
   const pair_source *source;
-  rig_image *images; /* in the order of the current step */
+  rig_image *images; /* images in the order of the current step */
   const char **names;
   size_t *starts;   /* start of each frame in `sorted`, and the end of the last one */
   uint32_t *sorted; /* images sorted by frame */

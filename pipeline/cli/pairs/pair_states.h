@@ -42,7 +42,7 @@ typedef struct doubtful_plan {
   const stop_signals *signals; /* a signal ends the work without changes to the database */
   uint64_t max_memory_bytes;   /* 0: no limit */
   size_t tracks;               /* number of longest tracks per image whose inliers stay; 0: all */
-  bool keeps;                  /* no pair is judged; pairs that were set aside are restored */
+  bool keeps; /* whether all pairs are kept: none is judged, and pairs that were set aside are restored */
   bool is_quiet, has_json;
 } doubtful_plan;
 

@@ -44,7 +44,7 @@ typedef struct colmap_schema {
 
 /* A cached compiled statement. */
 typedef struct colmap_statement {
-  sqlite3_stmt *statement; /* null: this entry and all later ones are free */
+  sqlite3_stmt *statement; /* prepared statement; null: this entry and all later ones are free */
   bool is_taken;
 } colmap_statement;
 

@@ -46,7 +46,7 @@ typedef struct pair_entry {
   uint8_t *inliers; /* [verified][2] uint32 */
   bool has_geometry;
   pair_config config;
-  bool has_matrix[3]; /* for F, E, H */
+  bool has_matrix[3]; /* whether the table has columns for F, E and H */
   uint8_t matrix[3][MATRIX_BYTES];
   bool has_pose;
   /* quaternion w x y z, then translation, from the image with the lower id to the other */
@@ -343,7 +343,7 @@ static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a,
   hs_status status =
       compare_row(database, COLMAP_SELECT_VERIFIED, entry->pair_id, entry->inliers, entry->verified, &there, &same);
   if (status != HS_OK || !entry->has_geometry) return status;
-  if (same) { /* the same matches, but the geometry may be of another model */
+  if (same) { /* the matches are equal, but the geometry may be of another model */
     int64_t config = 0;
     status = colmap_query(database, "SELECT config FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, &config,
                           NULL);

@@ -81,7 +81,7 @@ hs_status colmap_copy_pair(hs_colmap_database *database, const uint32_t to[2], h
 
 /* The frame of an image, and its camera. */
 typedef struct colmap_frame {
-  int64_t frame_id;  /* -1: none */
+  int64_t frame_id;  /* frame of the image; -1: none */
   int64_t camera_id; /* COLMAP's sensor_id of the camera */
   bool is_of_rig;    /* the rig has several cameras */
 } colmap_frame;

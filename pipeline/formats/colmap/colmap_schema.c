@@ -27,7 +27,7 @@ static hs_status status_of_sqlite(int code) {
     return HS_ERR_FORMAT;
   case SQLITE_TOOBIG:
     return HS_ERR_LIMIT;
-  case SQLITE_ERROR: /* for instance if a table was removed since opening */
+  case SQLITE_ERROR: /* happens for instance if a table was removed since opening */
   case SQLITE_CONSTRAINT:
   case SQLITE_MISMATCH:
   case SQLITE_SCHEMA:

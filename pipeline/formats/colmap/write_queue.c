@@ -25,8 +25,8 @@ struct write_queue {
   pthread_t thread;
   pthread_mutex_t lock, file_lock;
   pthread_cond_t filled, emptied;
-  bool ending;              /* this field and the fields below are protected by the lock */
-  int failure;              /* error of the first write that failed; 0: none */
+  bool ending; /* whether the thread shall end; this field and the fields below are protected by the lock */
+  int failure; /* error of the first write that failed; 0: none */
   uint64_t written, closed; /* written: number of written pieces; closed: index of the piece that is being filled */
   uint64_t awaited; /* number of written pieces for which the adding thread waits; NOTHING_AWAITED: it does not wait */
   write_piece pieces[WRITE_QUEUE_PIECES];

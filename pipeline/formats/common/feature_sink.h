@@ -14,7 +14,7 @@
 typedef uint32_t (*sink_check)(uint32_t check, const void *bytes, size_t size);
 
 typedef struct feature_sink {
-  FILE *stream;          /* null: the sink only measures */
+  FILE *stream;          /* stream to write to; null: the sink only measures */
   digest_state *written; /* digest of the bytes written; null: none */
   sink_check update;     /* checksum function; null: none */
   uint32_t check;        /* checksum; valid after sink_flush */

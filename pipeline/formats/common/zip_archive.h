@@ -38,7 +38,7 @@ void zip_write_end(zip_writer *writer);
 
 /* The bytes of an entry: a view of the source if the entry is stored, else owned memory. */
 typedef struct zip_entry {
-  const uint8_t *bytes; /* null: there is no such entry */
+  const uint8_t *bytes; /* data of the entry; null: there is no such entry */
   size_t size;
   uint8_t *owned;
 } zip_entry;

@@ -25,7 +25,7 @@ typedef struct jpeg_reader {
   const image_request *request;
   byte_source bytes;
   bool ran_out;    /* libjpeg requested bytes after the end of the file */
-  bool has_pixels; /* all rows are decoded, so later damage is only noted */
+  bool has_pixels; /* whether all rows are decoded, so that later damage is only noted */
   exif_tags tags;
   int orientation; /* orientation that is applied */
   bool inverted;   /* CMYK is stored as Adobe does: 255 means no ink */

@@ -34,7 +34,7 @@ typedef struct jpeg_stream {
   int32_t width, height; /* size as stored */
   int32_t component_count;
   jpeg_component components[3];
-  uint8_t quantisation[4][JPEG_BLOCK]; /* in zigzag order; a table is not defined if its entry 0 is 0 */
+  uint8_t quantisation[4][JPEG_BLOCK]; /* tables in zigzag order; a table is not defined if its entry 0 is 0 */
   jpeg_codes dc[2], ac[2];
   int32_t restart_interval; /* number of MCUs; 0: none */
   size_t scan, end;         /* start of the coded data, and offset after the end marker */

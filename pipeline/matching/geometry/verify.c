@@ -43,8 +43,8 @@ enum {
 typedef struct verification {
   const hs_verify_options *options;
   double *columns[4];        /* ax ay bx by, in random order */
-  double *inlier_columns[4]; /* as columns, inliers only */
-  double *smooth_columns[4]; /* as columns, smooth inliers only */
+  double *inlier_columns[4]; /* coordinates of the inliers, as columns */
+  double *smooth_columns[4]; /* coordinates of the smooth inliers, as columns */
   smoothness_scratch smoothness;
   search_scratch search;
   uint32_t *source; /* [match]: its index among the caller's matches */

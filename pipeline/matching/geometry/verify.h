@@ -10,7 +10,8 @@
 /* Working memory. Initialise as {allocator}. It grows to the largest number of matches, and is never cleared: no result
    depends on old content. */
 typedef struct verify_scratch {
-  const hs_allocator *allocator; /* null: the C library's. The options' allocator is not used */
+  /* allocator of the working memory; null: the C library's. The options' allocator is not used */
+  const hs_allocator *allocator;
   void *memory;
   size_t match_capacity; /* number of matches that fit */
 } verify_scratch;

@@ -27,7 +27,7 @@ typedef struct judge {
   uint32_t *image_parent;
   /* [image]: start of its entries in `neighbors`; one more entry is the end of the last image */
   uint64_t *neighbor_range;
-  uint32_t *neighbors; /* for each image, the images with which it forms sure pairs */
+  uint32_t *neighbors; /* the images with which each image forms sure pairs */
   uint32_t marked_for; /* image number + 1 of the last call of mark_near */
   uint32_t *near_mark; /* [image]: number + 1 of the image for which it was last marked as near */
   uint32_t *inliers;   /* inliers of the current pair */

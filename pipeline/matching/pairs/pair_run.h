@@ -70,12 +70,12 @@ typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_
    phase ends. */
 typedef struct pair_image {
   pair_image_state state;
-  hs_status status; /* for a failed image: the status; `message` has the reason (null or an allocation) */
+  hs_status status; /* status of a failed image; its reason is `message` (null or an allocation) */
   char *message;
-  const hs_features *features; /* for a ready image: the caller's features, or `own` */
+  const hs_features *features; /* features of a ready image: the caller's, or `own` */
   hs_features own;
   uint64_t number;               /* number of this image in the sequence of readings, from 1 on */
-  device_descriptors *on_device; /* null: not copied to the device, or the descriptors are floats */
+  device_descriptors *on_device; /* copy on the device; null: not copied, or the descriptors are floats */
 } pair_image;
 
 /* Record of a processed pair: one allocation, in which matches and inliers follow the struct. */
@@ -85,7 +85,7 @@ typedef struct pair_record {
   hs_match_pair *matches;
   uint8_t *inliers;
   size_t bytes;
-  char *message;            /* for a failed pair: the reason, stored after the struct */
+  char *message;            /* reason of a failed pair, stored after the struct */
   struct pair_record *next; /* next record in the list of pairs waiting for verification */
 } pair_record;
 
@@ -97,7 +97,7 @@ typedef struct pair_worker {
 } pair_worker;
 
 struct hs_pairs {
-  hs_context *context; /* null: the context was destroyed */
+  hs_context *context; /* context of the run; null: it was destroyed */
   const hs_allocator *allocator;
   pid_t process;
   hs_collection collection;
@@ -110,8 +110,8 @@ struct hs_pairs {
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
   size_t features_max;        /* largest feature count for which workers have memory */
-  const engine_pairs *engine; /* null: workers do the matching */
-  pair_matcher *device;       /* null: workers do the matching; otherwise the device's thread does */
+  const engine_pairs *engine; /* matching by a device; null: workers do the matching */
+  pair_matcher *device;       /* matcher of the device's thread; null: workers do the matching */
   uint64_t batch_bytes;
 
   pthread_mutex_t lock;
