@@ -431,10 +431,9 @@ typedef struct hs_file_options {
   const hs_allocator *allocator; /* allocator of the result; must outlive it. null: the C library's */
   char *message;                 /* null, or buffer for the reason of a failure (zero-terminated) */
   size_t message_bytes;          /* capacity of message */
-  uint64_t
-      /* reading: maximum memory for the bytes of a file and its list of features; files that need more are refused. 0:
-         half the memory that this process may hold, as in hs_load_options; UINT64_MAX: no limit; default 0 */
-      max_memory_bytes;
+  /* reading: maximum memory for the bytes of a file and its list of features; files that need more are refused. 0:
+     half the memory that this process may hold, as in hs_load_options; UINT64_MAX: no limit; default 0 */
+  uint64_t max_memory_bytes;
   int32_t only_files; /* 1: a path always names a file, also "-"; 0: "-" is standard output; default 0 */
   int32_t unused;     /* 0 */
 } hs_file_options;

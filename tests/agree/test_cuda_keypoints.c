@@ -31,7 +31,7 @@ typedef struct device_frame {
   size_t block_count;
   void *descriptors;
   cuda_feature_record *records;
-  cuda_outputs *outputs; /* both outputs */
+  cuda_outputs *outputs; /* outputs of keypoints and features */
   cuda_frame_counts *counts;
 } device_frame;
 

@@ -19,7 +19,7 @@ typedef enum content {
   FEW,      /* copies of seven descriptors: ties everywhere */
   CLUSTERS, /* near copies of eight descriptors; some lie next to each other in a tile */
   ZEROS,
-  FULL,     /* all 255 */
+  FULL,     /* all values 255 */
   EXTREMES, /* values 0 and 255 only */
   SKEWED,   /* a long list of zeros with a few entries 255 */
   CONTENTS

@@ -38,8 +38,8 @@ namespace {
 
 /* Settings of VLFeat. */
 struct vlfeat_setup {
-  float gain;           /* of the samples 0..255 */
-  int octaves;          /* -1: as many as possible */
+  float gain;           /* factor of the samples 0..255 */
+  int octaves;          /* number of octaves; -1: as many as possible */
   double peak;          /* minimum |D|, in units of the samples */
   int max_orientations; /* the first ones in the order of bins; VLFeat itself stops at 4 */
   bool root;            /* square roots of the L1-normalised descriptor, as bytes */

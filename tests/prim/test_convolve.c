@@ -9,7 +9,7 @@
 enum { LONGEST = 70001, TAPS_MAX = 4001 };
 
 typedef struct fixture {
-  hs_context *context; /* of three threads */
+  hs_context *context; /* context with three threads */
   double taps[TAPS_MAX];
   double signal[LONGEST], out[LONGEST];
   float signal_f32[LONGEST], out_f32[LONGEST];

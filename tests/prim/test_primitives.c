@@ -255,7 +255,7 @@ SHARED_TEST(test_equalize) {
         }
         memcpy(expected, data, bytes);
         equalize_oracle(data, w, h, stride, expected, stride);
-        assert_int_equal(hs_equalize(f->contexts[2], &a, data, stride), HS_OK); /* in place */
+        assert_int_equal(hs_equalize(f->contexts[2], &a, data, stride), HS_OK); /* works in place */
         assert_memory_equal(data, expected, bytes);
       }
 }

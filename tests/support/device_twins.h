@@ -13,7 +13,7 @@
 #  include "tests/support/array_maker.h"
 #  include "tests/support/test.h"
 
-extern hs_context *twin_gpu;    /* null if there is no device */
+extern hs_context *twin_gpu;    /* context on the GPU; null if there is none */
 extern cuda_stream twin_stream; /* stream of the copies */
 
 #  define GPU_TEST(NAME) TEST_WHERE(twin_gpu, NEEDS_GPU, NAME)
@@ -23,7 +23,7 @@ int twins_set_up(void **state);
 int twins_tear_down(void **state);
 
 typedef struct twin_shape {
-  size_t width, height, gap; /* in elements; gap: row padding */
+  size_t width, height, gap; /* size and row padding (gap), in elements */
   size_t offset;             /* position of the first element in its memory, in elements */
 } twin_shape;
 

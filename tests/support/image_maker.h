@@ -22,7 +22,7 @@ uint32_t image_maker_gray(uint32_t red, uint32_t green, uint32_t blue);
 /* ---- PNG */
 
 typedef struct png_spec {
-  int colour_type; /* as in the file: 0, 2, 3, 4, 6 */
+  int colour_type; /* colour type of PNG: 0, 2, 3, 4, 6 */
   int depth;       /* 1, 2, 4, 8, 16 */
   bool interlaced;
   bool transparent_value; /* whether the file has a tRNS chunk (colour types 0, 2, 3) */
@@ -52,7 +52,7 @@ typedef struct jpeg_spec {
   int luma_sampling; /* 1: full chroma; 2: 4:2:0 */
   int restart_rows;  /* MCU rows between restart markers; 0: no markers */
   int32_t width, height;
-  const uint8_t *app1; /* null, or the payload of an APP1 segment */
+  const uint8_t *app1; /* payload of an APP1 segment, or null */
   size_t app1_size;
 } jpeg_spec;
 

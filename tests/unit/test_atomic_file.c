@@ -461,7 +461,7 @@ TEST_IN_FOLDER(test_pair_of_files_belongs_together) {
     assert_int_equal(found.count, failing > 0 ? 0 : 1);
     assert_int_equal(scratch_folder_count(folder), failing > 0 ? 1 : 2);
     hs_features_free(&found);
-    assert_int_equal(save_pair(path, 1), HS_OK); /* and the next attempt makes both */
+    assert_int_equal(save_pair(path, 1), HS_OK); /* the next attempt makes both files */
     assert_int_equal(hs_load_features(path, &found, &options), HS_OK);
     assert_int_equal(found.count, 1);
   }

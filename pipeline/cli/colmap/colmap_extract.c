@@ -14,9 +14,11 @@
 #include "pipeline/include/hartsift_batch.h"
 
 enum {
-  COMMIT_EACH_MS = 1000, /* a commit waits for the disk, but uncommitted images are lost if the process is killed */
-  TICK_MS = 100,         /* interval of signal checks */
-  MAX_SIZE_USUAL = 3200  /* COLMAP's max_image_size */
+  /* interval of commits: a commit waits for the disk, but images that are not committed are lost if the process is
+   * killed */
+  COMMIT_EACH_MS = 1000,
+  TICK_MS = 100,        /* interval of signal checks */
+  MAX_SIZE_USUAL = 3200 /* COLMAP's max_image_size */
 };
 
 typedef struct extract_job {
@@ -33,8 +35,8 @@ typedef struct extract_job {
   hs_image camera_pixels;
   hs_batch *run;
   double committed_ms;
-  bool has_uncommitted, is_lost; /* is_lost: nothing more can be stored */
-  int stopped_by;                /* a signal; 0: none */
+  bool has_uncommitted, is_lost; /* is_lost: the database can store nothing more */
+  int stopped_by;                /* signal that stopped the run; 0: none */
 } extract_job;
 
 static cli_exit fail(const char *about, const char *reason) {
@@ -74,7 +76,7 @@ static cli_exit read_normalization(const char *text, hs_options *features) {
   return CLI_DONE;
 }
 
-/* A whole number for a field of 32 bits; out of range stays out of range. */
+/* Converts an integer to 32 bits. A number out of range stays out of the option's range. */
 static int32_t narrow(int64_t value) {
   return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
 }
@@ -101,7 +103,7 @@ static cli_exit fill_features(const colmap_value *values, hs_options *features) 
   return read_normalization(values[COLMAP_NORMALIZATION].text, features);
 }
 
-/* One context for each GPU, or one for the CPU. */
+/* Fills in one device for each GPU, or the CPU. */
 static int32_t fill_devices(extract_job *job, const colmap_gpus *gpus) {
   const int32_t count = gpus->count > 0 ? gpus->count : 1;
   for (int32_t i = 0; i < count; i++) {
@@ -130,13 +132,14 @@ static cli_exit read_masks(extract_job *job) {
 
 /* ------------------------------------------------------------------ masks */
 
-/* Makes *mask black also where `other`, of the same size, is. */
+/* Makes *mask black where `other`, of the same size, is black. */
 static void blacken(hs_image *mask, const hs_image *other) {
   const size_t width = (size_t)mask->width;
   const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : width;
   const size_t other_stride = other->stride_bytes != 0 ? other->stride_bytes : width;
   for (size_t row = 0; row < (size_t)mask->height; row++) {
-    unsigned char *pixels = (unsigned char *)mask->data + row * stride; /* this file's own memory */
+    /* the cast is allowed, because this file allocated the pixels */
+    unsigned char *pixels = (unsigned char *)mask->data + row * stride;
     const unsigned char *others = (const unsigned char *)other->data + row * other_stride;
     for (size_t column = 0; column < width; column++)
       if (others[column] == 0) pixels[column] = 0;
@@ -179,7 +182,7 @@ static cli_exit commit_when_due(extract_job *job, bool at_once) {
   return result;
 }
 
-/* COLMAP's lines, which programs show as progress. */
+/* Prints COLMAP's lines, which programs show as progress. */
 static void report_image(extract_job *job, const char *name) {
   job->reported++;
   cli_note("Processed file [%zu/%zu]", job->reported, job->images.count);
@@ -191,7 +194,7 @@ static void report_failed(extract_job *job, const char *name, const char *messag
   cli_error_about(COMMAND_TOP, name, message);
 }
 
-/* COLMAP's name of a camera model: the choices of --camera-model are in the order of its numbers. */
+/* Writes COLMAP's name of a camera model. The choices of --camera-model are in the order of COLMAP's numbers. */
 static void name_model(int32_t model, char *name, size_t bytes) {
   const char *choice = option_get(OPTION_CAMERA_MODEL)->choices;
   for (int32_t i = 0; i < model && *choice != '\0'; i++) {
@@ -289,7 +292,7 @@ static cli_exit take_results(extract_job *job, const stop_signals *signals) {
   cli_exit result = CLI_DONE;
   for (bool ended = false; !ended && result == CLI_DONE && !job->is_lost;) {
     const hs_batch_result *next = NULL;
-    ended = has_ended(job->run); /* before the call: what it returns then is the last */
+    ended = has_ended(job->run); /* tested before the call, because a result after the end is the last one */
     if (hs_batch_next(job->run, TICK_MS, &next) != HS_OK) return fail("", "the extraction cannot continue");
     ended = ended && !next;
     if (next) take_result(job, next);
@@ -346,11 +349,11 @@ cli_exit colmap_extract(const colmap_options *options) {
   stop_signals signals;
   extract_job *job = calloc(1, sizeof *job);
   if (!job) return fail("", hs_status_string(HS_ERR_MEMORY));
-  /* As many hardware queues as a GPU's workers have streams; a user's setting stays. */
+  /* A GPU needs as many hardware queues as its workers have streams. A setting of the user stays. */
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
   job->options = options;
   cli_exit result = prepare(job);
-  stop_signals_block(&signals); /* also blocked in the threads that are started from now on */
+  stop_signals_block(&signals); /* the signals stay blocked in threads that are started later */
   if (result == CLI_DONE && job->wanted_count > 0) {
     result = start_batch(job);
     if (result == CLI_DONE) result = take_results(job, &signals);
@@ -364,7 +367,8 @@ cli_exit colmap_extract(const colmap_options *options) {
 
 /* ------------------------------------------------------------------ feature_importer */
 
-/* Reads the picture for its size and EXIF, and its features from IMPORT/NAME.txt, which has them for that picture. */
+/* Reads size and EXIF of the picture, and its features from IMPORT/NAME.txt, whose coordinates are those of the
+ * picture. */
 static void import_image(extract_job *job, size_t image) {
   char message[CLI_MESSAGE_BYTES] = "";
   const char *name = job->images.names[image];

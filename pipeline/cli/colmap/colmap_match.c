@@ -15,7 +15,7 @@
 
 typedef struct matcher {
   const colmap_options *options;
-  option_set set; /* of match --database */
+  option_set set; /* options of hartsift match --database */
   match_database_plan plan;
   char device[32];
   char *pairs; /* value of --pairs */
@@ -49,7 +49,7 @@ static cli_exit set_device(matcher *m) {
   return set_option(m, OPTION_THREADS, number);
 }
 
-/* COLMAP's max_distance is the angle of two descriptors: here their distance for a norm of 512. */
+/* Returns the distance of two descriptors of norm 512 from their angle, which COLMAP's max_distance limits. */
 static double distance_of_angle(double angle) {
   const double norm = 512.0, straight = 3.14159265358979323846;
   return angle >= straight ? 0.0 : 2.0 * norm * sin(angle / 2.0);
@@ -67,7 +67,7 @@ static cli_exit set_matching(matcher *m) {
   return CLI_DONE;
 }
 
-/* A whole number of 32 bits, at least `least`. */
+/* Reads an integer of 32 bits that is at least `least`. */
 static cli_exit read_count(const colmap_value *value, const char *name, int64_t least, int32_t *count) {
   if (value->integer < least || value->integer > INT32_MAX)
     return cli_fail(CLI_FAILED, COMMAND_TOP, "--%s '%s': expected a whole number, %d or more", name, value->text,
@@ -113,7 +113,7 @@ static cli_exit prepare(matcher *m, const colmap_options *options) {
 
 /* ------------------------------------------------------------------ pairs by a rule */
 
-/* Matches the pairs of --pairs; text is copied. */
+/* Matches the pairs that a value of --pairs names. The text is copied. */
 static cli_exit match_pairs(matcher *m, const char *text) {
   free(m->pairs);
   m->pairs = strdup(text);
@@ -179,7 +179,7 @@ static cli_exit open_images(const char *path, int32_t read_only, hs_colmap_datab
   return database_images_read(*database, images);
 }
 
-/* Matches named pairs, "NAME<tab>NAME" a line. */
+/* Matches named pairs. Each line is "NAME<tab>NAME". */
 static cli_exit match_named(matcher *m, const char *text) {
   m->plan.pairs_text = text;
   const cli_exit result = match_database(&m->plan);
@@ -189,7 +189,7 @@ static cli_exit match_named(matcher *m, const char *text) {
 
 /* ------------------------------------------------------------------ transitive_matcher */
 
-/* Partners of each image: those of image i are from starts[i] to starts[i + 1]. */
+/* Partners of each image. Those of image i are at starts[i] to starts[i + 1] - 1. */
 typedef struct partner_lists {
   size_t *starts;
   uint32_t *partners;
@@ -208,7 +208,7 @@ static bool find_image(const database_images *images, uint32_t image_id, size_t 
   return low < images->count && images->each[low].image_id == image_id;
 }
 
-/* Lists the verified pairs, both ways. */
+/* Lists the verified pairs, each in both orders. */
 static cli_exit list_verified(hs_colmap_database *database, const database_images *images, pair_list *pairs) {
   colmap_verified_pair next = {.pair_id = -1};
   size_t a, b;
@@ -225,7 +225,7 @@ static cli_exit list_verified(hs_colmap_database *database, const database_image
   return added ? CLI_DONE : fail(images->path, hs_status_string(HS_ERR_MEMORY));
 }
 
-/* pairs: sorted. */
+/* Makes the lists of partners. The pairs must be sorted. */
 static bool make_partners(const pair_list *pairs, size_t image_count, partner_lists *lists) {
   lists->starts = calloc(image_count + 1, sizeof *lists->starts);
   lists->partners = calloc(pairs->count + 1, sizeof *lists->partners);
@@ -238,7 +238,7 @@ static bool make_partners(const pair_list *pairs, size_t image_count, partner_li
   return true;
 }
 
-/* Adds the pairs of images with a common partner that are no partners. */
+/* Adds the pairs of images that have a common partner and are not partners themselves. */
 static bool join_partners(const partner_lists *lists, size_t image_count, pair_list *joined) {
   bool *known = calloc(image_count + 1, sizeof *known);
   bool added = known != NULL;
@@ -259,7 +259,7 @@ static bool join_partners(const partner_lists *lists, size_t image_count, pair_l
   return added;
 }
 
-/* Writes the pairs as names. Null: out of memory. */
+/* Writes the pairs as names; null when out of memory. */
 static char *name_pairs(const database_images *images, const pair_list *pairs) {
   char *text = NULL;
   size_t length = 0;
@@ -272,7 +272,7 @@ static char *name_pairs(const database_images *images, const pair_list *pairs) {
   return NULL;
 }
 
-/* *text: the pairs to match, "" if there are none; to be freed. */
+/* Finds the pairs to match; "" if there are none. The caller frees *text. */
 static cli_exit find_transitive(const char *path, char **text) {
   hs_colmap_database *database = NULL;
   database_images images;
@@ -313,7 +313,7 @@ static cli_exit match_transitive(matcher *m) {
 
 enum { MATCH_LINE_BYTES = 8192 };
 
-/* A file of matches: "NAME NAME", then "INDEX INDEX" a line, then an empty line, for each pair. */
+/* A file of matches. For each pair it has a line "NAME NAME", then lines "INDEX INDEX", then an empty line. */
 typedef struct matches_file {
   FILE *file;
   const char *path;
@@ -321,13 +321,13 @@ typedef struct matches_file {
   hs_colmap_database *database;
   const database_images *images;
   bool are_inliers;
-  hs_match_pair *matches; /* of the current pair */
+  hs_match_pair *matches; /* matches of the current pair */
   size_t count, capacity;
-  FILE *named; /* gets the pairs to verify, as for match_named */
+  FILE *named; /* receives the pairs to verify, as for match_named */
   bool has_failed;
 } matches_file;
 
-/* Reads the next line without white space at its ends. False: the end. */
+/* Reads the next line without white space at its ends. Returns false at the end. */
 static bool read_line(matches_file *from, char line[MATCH_LINE_BYTES]) {
   if (!fgets(line, MATCH_LINE_BYTES, from->file)) return false;
   from->line++;
@@ -364,7 +364,7 @@ static bool add_match(matches_file *from, const char *line) {
   return true;
 }
 
-/* Stores the current pair. Inliers get a geometry without matrices, as from COLMAP. */
+/* Stores the matches of the current pair. Inliers get a geometry without matrices, as COLMAP stores them. */
 static void store_matches(matches_file *from, const database_image *a, const database_image *b) {
   hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .inlier_count = from->count};
   int64_t matches = -1, verified = -1;
@@ -382,7 +382,7 @@ static void store_matches(matches_file *from, const database_image *a, const dat
   }
 }
 
-/* Reads the matches after a line with two names. False: nothing more can be read. */
+/* Reads the matches that follow a line with two names. Returns false if nothing more can be read. */
 static bool read_pair(matches_file *from, char *names) {
   char line[MATCH_LINE_BYTES];
   char *separator = strchr(names, '\t');
@@ -409,7 +409,7 @@ static cli_exit read_pairs(matches_file *from) {
   return from->has_failed ? CLI_FAILED : CLI_DONE;
 }
 
-/* *text: the pairs to verify; to be freed. */
+/* Stores the matches of a file. *text: the pairs to verify, which the caller frees. */
 static cli_exit store_file(const matcher *m, bool are_inliers, char **text) {
   database_images images;
   size_t length = 0;
@@ -428,7 +428,7 @@ static cli_exit store_file(const matcher *m, bool are_inliers, char **text) {
   return result;
 }
 
-/* A file of pairs; "./" before its name, which could be the name of a rule. */
+/* Matches the pairs of a file. "./" is put before its name, which could be the name of a rule. */
 static cli_exit match_file(matcher *m) {
   const char *path = m->options->values[COLMAP_MATCH_LIST].text;
   char *named = cli_join(path[0] == '/' ? "" : "./", path, "");

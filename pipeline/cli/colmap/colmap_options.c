@@ -55,7 +55,7 @@ colmap_effect colmap_effect_of(colmap_option_id id, colmap_command command) {
 
 /* ------------------------------------------------------------------ names */
 
-/* True if `name`, of `length` bytes, is one of an option's names. */
+/* Returns whether `name`, of `length` bytes, is one of an option's names. */
 static bool has_name(const colmap_option *option, const char *name, size_t length) {
   for (const char *at = option->names;;) {
     const size_t span = strcspn(at, "|");
@@ -68,7 +68,7 @@ static bool has_name(const colmap_option *option, const char *name, size_t lengt
   }
 }
 
-/* The option of that name in a command; COLMAP_OPTIONS: none. */
+/* Returns the option of that name in a command; COLMAP_OPTIONS if there is none. */
 static colmap_option_id find_option(colmap_command command, const char *name, size_t length) {
   for (int id = 0; id < COLMAP_OPTIONS; id++)
     if (colmap_effect_of((colmap_option_id)id, command) != COLMAP_EFFECT_UNKNOWN &&
@@ -89,7 +89,7 @@ static bool read_flag(const char *text, bool *flag) {
   return false;
 }
 
-/* Sets a value from text. False: it is of another kind. */
+/* Sets a value from text. Returns false if the text is no value of this kind. */
 static bool set_value(colmap_value *value, colmap_kind kind, const char *text) {
   const size_t length = strlen(text);
   char *copy = strdup(text);
@@ -131,7 +131,7 @@ static const char *expected_of(colmap_kind kind) {
   return texts[kind];
 }
 
-/* The names of given options without effect, for one message. */
+/* Names of given options that have no effect, for one message. */
 typedef struct idle_names {
   char text[1024];
   size_t used;
@@ -146,7 +146,7 @@ static void note_idle(idle_names *idle, const char *name, size_t length) {
     idle->text[idle->used] = '\0';
 }
 
-/* Stores an option's value. from: "" or the project file and line of the value, for messages. */
+/* Stores an option's value. from: "", or the project file and line of the value, for messages. */
 static bool store(colmap_options *options, colmap_option_id id, const char *name, size_t length, const char *text,
                   const char *from, idle_names *idle) {
   colmap_value *value = &options->values[id];
@@ -215,7 +215,7 @@ static char *trim(char *text) {
   return text;
 }
 
-/* True for an option of another command: a project file has the options of all. */
+/* Returns whether another command has this option: a project file has the options of all commands. */
 static bool is_of_another(const char *name, size_t length) {
   static const char *const groups[] = {"Mapper.",
                                        "BundleAdjustment",
@@ -240,7 +240,7 @@ static bool is_of_another(const char *name, size_t length) {
   return strcmp(name, "output_path") == 0 || strcmp(name, "input_path") == 0;
 }
 
-/* Reads "NAME = VALUE" of a section; options of the command line keep their values. */
+/* Reads "NAME = VALUE" of a section. Options of the command line keep their values. */
 static bool read_setting(colmap_options *options, const char *section, char *line, const char *from, idle_names *idle) {
   char name[PROJECT_LINE_BYTES];
   char *equals = strchr(line, '=');
@@ -335,7 +335,7 @@ void colmap_options_free(colmap_options *options) {
 
 /* ------------------------------------------------------------------ GPUs */
 
-/* Reads "0,1"; "-1": all `usable` GPUs. */
+/* Reads GPU numbers, "0,1"; "-1" means all `usable` GPUs. */
 static bool read_gpus(const char *text, int32_t usable, colmap_gpus *gpus) {
   const int32_t most = usable < COLMAP_GPUS_MAX ? usable : COLMAP_GPUS_MAX;
   if (strcmp(text, "-1") == 0 || text[0] == '\0') {

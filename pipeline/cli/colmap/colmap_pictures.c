@@ -64,7 +64,7 @@ static void settle_names(colmap_images *images) {
   images->count = kept;
 }
 
-/* All that a file has, from malloc; null with errno. */
+/* Reads a whole file into memory from malloc; returns null with errno set on failure. */
 static char *read_whole(const char *path, size_t *size) {
   FILE *file = fopen(path, "rb");
   char *text = NULL, *whole = NULL;
@@ -135,7 +135,8 @@ char *colmap_image_file(const colmap_images *images, size_t image) {
 
 /* ------------------------------------------------------------------ cameras */
 
-/* Parses numbers with commas, and spaces, between. Their number; -1: others, or too many. */
+/* Parses numbers separated by commas or spaces. Returns how many there are; -1 if the text has anything else or too
+ * many. */
 static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PARAMETERS]) {
   int32_t count = 0;
   text += strspn(text, " ");
@@ -200,7 +201,7 @@ static size_t folder_length(const char *name) {
   return slash ? (size_t)(slash - name) : 0;
 }
 
-/* The group of images with one camera that an image is in; null: none yet. */
+/* Returns the group of images with one camera to which an image belongs; null if there is none yet. */
 static colmap_camera_group *find_group(const colmap_cameras *cameras, const char *name, const colmap_picture *picture) {
   const size_t length = folder_length(name);
   for (size_t i = 0; i < cameras->count; i++) {
@@ -233,7 +234,7 @@ static bool add_group(colmap_cameras *cameras, const char *name, const hs_colmap
   return true;
 }
 
-/* Makes COLMAP's camera for an image without a shared one. */
+/* Makes the camera that COLMAP would make for an image without a shared camera. */
 static hs_status make_camera(const colmap_cameras *cameras, const colmap_picture *picture, hs_colmap_camera *camera) {
   const double focal = picture->exif->focal_length;
   const int32_t larger = picture->width > picture->height ? picture->width : picture->height;
@@ -250,7 +251,7 @@ static hs_status make_camera(const colmap_cameras *cameras, const colmap_picture
 
 /* ------------------------------------------------------------------ rows */
 
-/* GPS of the EXIF; COLMAP takes no position without height. */
+/* Stores the GPS position of the EXIF, if it has a height: COLMAP accepts no position without one. */
 static hs_status add_position(hs_colmap_database *database, uint32_t image_id, const hs_exif *exif) {
   hs_colmap_position position;
   if (exif->has_place == 0 || exif->has_altitude == 0) return HS_OK;

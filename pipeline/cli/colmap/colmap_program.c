@@ -1,5 +1,6 @@
 /*
- * The program hartsift-colmap: runs hartsift's commands, and passes other ones to COLMAP; see colmap_program.h.
+ * The program hartsift-colmap: runs the commands that hartsift replaces, and passes the others to COLMAP; see
+ * colmap_program.h.
  */
 #include "pipeline/cli/colmap/colmap_program.h"
 
@@ -11,10 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Newest version of COLMAP whose options the table knows: reported if there is no COLMAP. */
+/* Newest version of COLMAP whose options the table contains. It is reported if there is no COLMAP. */
 static const char newest_known[] = "4.2";
 
-/* Programs that this process was started by, a line each: two copies of this program must not start each other. */
+/* Environment variable with the programs by which this process was started, one per line, so that two copies of this
+ * program do not start each other. */
 static const char tried_variable[] = "HARTSIFT_COLMAP_TRIED";
 
 /* ------------------------------------------------------------------ finding COLMAP */
@@ -39,7 +41,7 @@ static void note_tried(const char *path) {
   free(text);
 }
 
-/* True for a program that can be started and is not this one. */
+/* Returns whether the path is a program that can be started and is not this one. */
 static bool is_other_program(const char *path) {
   struct stat own, other;
   if (stat(path, &other) != 0 || !S_ISREG(other.st_mode) || access(path, X_OK) != 0 || was_tried(path)) return false;
@@ -60,7 +62,7 @@ static bool find_in_path(const char *name, char path[PATH_BYTES]) {
 
 typedef enum backend_kind { BACKEND_NONE, BACKEND_COLMAP, BACKEND_PYCOLMAP, BACKEND_WRONG } backend_kind;
 
-/* Finds COLMAP, and the path of the program. */
+/* Finds COLMAP and the path of its program. */
 static backend_kind find_colmap(char path[PATH_BYTES]) {
   const char *named = getenv("HARTSIFT_COLMAP");
   if (!named || named[0] == '\0' || was_tried(named))
@@ -71,14 +73,14 @@ static backend_kind find_colmap(char path[PATH_BYTES]) {
   return found ? BACKEND_COLMAP : BACKEND_WRONG;
 }
 
-/* Signals that this program ignores would stay ignored in another one. */
+/* Starts a program in place of this one. Ignored signals are reset, because they would stay ignored there. */
 static void start(const char *path, char **argv) {
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
   (void)execvp(path, argv);
 }
 
-/* Runs a program and reads its standard output. False: it failed. */
+/* Runs a program and reads its standard output. Returns false if the program failed. */
 static bool read_output(char **argv, char *text, size_t bytes) {
   int ends[2], status = -1;
   size_t used = 0;
@@ -113,13 +115,13 @@ static const char *python_name(void) {
   return named && named[0] != '\0' ? named : "python3";
 }
 
-/* Finds the folder of the package without importing it, which takes time, and not in the current folder. */
+/* Finds the folder of the package. It is not imported, which takes time, and not searched in the current folder. */
 #define FIND_PACKAGES                                                                                                  \
   "import os, sys, importlib.util as u\n"                                                                              \
   "sys.path = [path for path in sys.path if path]\n"                                                                   \
   "package = u.find_spec('hartsift') if u.find_spec('pycolmap') else None\n"
 
-/* Gets pycolmap's version; false: there is no pycolmap, or no Python package hartsift. */
+/* Gets pycolmap's version. Returns false if pycolmap or the Python package hartsift is missing. */
 static bool find_pycolmap(char *version, size_t bytes) {
   static const char script[] = FIND_PACKAGES "if not package: sys.exit(1)\n"
                                              "import importlib.metadata as m\n"
@@ -133,7 +135,8 @@ static bool find_pycolmap(char *version, size_t bytes) {
   return version[0] != '\0';
 }
 
-/* Runs colmap_commands.py of the Python package; its arguments: what to say without packages, the command, its options.
+/* Runs colmap_commands.py of the Python package. Its arguments are the text to print if packages are missing, the
+ * command, and the command's options.
  */
 static int pass_to_pycolmap(char **argv) {
   static const char script[] = FIND_PACKAGES
@@ -155,7 +158,7 @@ static int pass_to_pycolmap(char **argv) {
   all[1] = (char *)(uintptr_t) "-c";
   all[2] = (char *)(uintptr_t)script;
   all[3] = message;
-  memcpy(all + 4, argv + 1, count * sizeof *all); /* with the null at the end */
+  memcpy(all + 4, argv + 1, count * sizeof *all); /* copies the null at the end too */
   fflush(stdout);
   start(all[0], all);
   fprintf(stderr, "%s\n", message);
@@ -182,7 +185,7 @@ int colmap_pass_on(char **argv) {
 
 /* ------------------------------------------------------------------ version and help */
 
-/* The version that a program colmap reports, from its line "COLMAP VERSION ...". */
+/* Reads the version from the line "COLMAP VERSION ..." that a program colmap prints. */
 static bool version_of(char *path, char *version, size_t bytes) {
   char text[8192];
   char *argv[] = {path, "-h", NULL};
@@ -213,7 +216,7 @@ void colmap_backend(char *version, size_t version_bytes, char *phrase, size_t ph
   snprintf(phrase, phrase_bytes, "no COLMAP for other commands");
 }
 
-/* Scripts take the second word of the first line for COLMAP's version, and choose options and commands by it. */
+/* Scripts read COLMAP's version as the second word of the first line, and choose options and commands by it. */
 static void write_version(void) {
   char version[LINE_BYTES], phrase[PATH_BYTES + LINE_BYTES];
   colmap_backend(version, sizeof version, phrase, sizeof phrase);

@@ -1,6 +1,6 @@
 /*
- * The program hartsift-colmap: COLMAP's command line for features and matches by hartsift; other commands are passed
- * on.
+ * The program hartsift-colmap: COLMAP's command line, whose commands for features and matches run hartsift. Other
+ * commands are passed to COLMAP.
  */
 #ifndef HARTSIFT_CLI_COLMAP_COLMAP_PROGRAM_H
 #define HARTSIFT_CLI_COLMAP_COLMAP_PROGRAM_H
@@ -10,12 +10,12 @@
 
 #include "pipeline/cli/common/cli_common.h"
 
-/* Runs the program; returns its exit status, 0 or 1, as COLMAP's. Commands that are passed on do not return. */
+/* Runs the program. Returns its exit status, 0 or 1 as COLMAP's. A command that is passed on does not return. */
 int colmap_program_run(int argc, char **argv);
 
 /* ------------------------------------------------------------------ commands and options */
 
-/* The commands that hartsift does. */
+/* The commands that hartsift replaces. */
 typedef enum colmap_command {
   COLMAP_FEATURE_EXTRACTOR = 0,
   COLMAP_FEATURE_IMPORTER,
@@ -29,7 +29,7 @@ typedef enum colmap_command {
   COLMAP_COMMANDS
 } colmap_command;
 
-/* The command of this name; COLMAP_COMMANDS: none. */
+/* Returns the command of this name; COLMAP_COMMANDS if there is none. */
 colmap_command colmap_command_find(const char *name);
 const char *colmap_command_name(colmap_command command);
 const char *colmap_command_summary(colmap_command command);
@@ -43,8 +43,8 @@ typedef enum colmap_option_id {
 typedef enum colmap_kind { COLMAP_KIND_FLAG, COLMAP_KIND_INTEGER, COLMAP_KIND_NUMBER, COLMAP_KIND_TEXT } colmap_kind;
 
 typedef struct colmap_option {
-  const char *names;                /* with | between, the latest first; NAME* stands for all that begin so */
-  unsigned takes, ignores, refuses; /* bits 1 << colmap_command */
+  const char *names; /* names separated by |, the latest first; NAME* stands for all names that begin with NAME */
+  unsigned takes, ignores, refuses; /* sets of commands: bits 1 << colmap_command */
   colmap_kind kind;
   const char *initial; /* COLMAP's default; "": none */
   const char *note;    /* one sentence without full stop */
@@ -55,15 +55,15 @@ extern const colmap_option colmap_table[COLMAP_OPTIONS];
 typedef enum colmap_effect {
   COLMAP_EFFECT_TAKEN,
   COLMAP_EFFECT_NONE,    /* accepted */
-  COLMAP_EFFECT_REFUSED, /* unless it is the initial value */
-  COLMAP_EFFECT_UNKNOWN  /* no option of this command */
+  COLMAP_EFFECT_REFUSED, /* refused, unless the value is the initial one */
+  COLMAP_EFFECT_UNKNOWN  /* the command has no such option */
 } colmap_effect;
 
 colmap_effect colmap_effect_of(colmap_option_id id, colmap_command command);
 
 typedef struct colmap_value {
-  bool is_set; /* on the command line or in the project file */
-  char *text;  /* "" if not given and without default */
+  bool given; /* whether the option is on the command line or in the project file */
+  char *text; /* value; "" if the option is not given and has no default */
   bool flag;
   int64_t integer;
   double number;
@@ -75,26 +75,28 @@ typedef struct colmap_options {
   colmap_value values[COLMAP_OPTIONS];
 } colmap_options;
 
-/* Parses argv[1..argc-1], and the file of --project_path. Names options without effect once. False with a message.
-   colmap_options_free is needed in any case. */
+/* Parses argv[1..argc-1] and the file of --project_path. Prints once which options have no effect. Returns false with a
+   message printed. The caller always calls colmap_options_free. */
 bool colmap_options_parse(colmap_options *options, colmap_command command, int argc, char **argv);
 void colmap_options_free(colmap_options *options);
 
-/* Help of a command; the table of all options of all commands, with their effects; the manual page as roff. */
+/* Write the help of a command, the table of all options of all commands with their effects, and the manual page in
+   roff. */
 void colmap_write_help(FILE *out, colmap_command command);
 void colmap_write_options(FILE *out);
 void colmap_write_man(FILE *out);
 
 /* ------------------------------------------------------------------ the commands */
 
-/* Which GPU to use: true, with its number or numbers, or false for the CPU, reported once if a GPU was wanted. */
+/* Which GPUs to use. The value is true, with the numbers of GPUs, or false for the CPU. If a GPU was wanted and is not
+   used, this is reported once. */
 enum { COLMAP_GPUS_MAX = 64 };
 typedef struct colmap_gpus {
   int32_t each[COLMAP_GPUS_MAX];
-  int32_t count; /* 0: the CPU */
+  int32_t count; /* number of GPUs; 0: the CPU is used */
 } colmap_gpus;
 
-/* Reads use_gpu and gpu_index. False with a message: gpu_index is no list of usable GPUs. */
+/* Reads use_gpu and gpu_index. Returns false with a message printed if gpu_index is no list of usable GPUs. */
 bool colmap_choose_gpus(const colmap_value *use_gpu, const colmap_value *gpu_index, colmap_gpus *gpus);
 
 cli_exit colmap_extract(const colmap_options *options);
@@ -104,11 +106,11 @@ cli_exit colmap_match(const colmap_options *options);
 
 /* ------------------------------------------------------------------ other commands */
 
-/* Replaces this process by COLMAP, or by Python with pycolmap; argv[1]: the command. Returns 1, with a message, if
-   there is neither. */
+/* Replaces this process by COLMAP, or by Python with pycolmap. argv[1]: the command. If there is neither, returns 1
+   with a message printed. */
 int colmap_pass_on(char **argv);
 
-/* The version of the COLMAP that gets other commands, "3.8"; and a phrase that names it. */
+/* Returns the version of the COLMAP to which other commands are passed, such as "3.8", and a phrase that names it. */
 void colmap_backend(char *version, size_t version_bytes, char *phrase, size_t phrase_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Texts of hartsift-colmap from the table of options: help of commands, the list of options, the manual page.
+ * Writes texts of hartsift-colmap from the table of options: help of commands, the list of options, the manual page.
  */
 #include <string.h>
 

@@ -13,7 +13,7 @@ fake_machine fake;
 /* Header of every allocation; names the GPU that owns it. */
 typedef struct block {
   size_t bytes;
-  int32_t gpu; /* -1: pinned memory */
+  int32_t gpu; /* GPU that owns the block; -1: pinned memory */
 } block;
 
 typedef struct step {
