@@ -92,8 +92,7 @@ static bool find_by_array(const shard_environment *environment, int32_t *shard, 
   if (step < 1 || last < first || (last - first) / step + 1 != count || task < first || (task - first) % step != 0) {
     hs_message_set(
         message, message_bytes,
-        "an array of %ld tasks from %ld to %ld is not one of equal steps: expected sbatch --array=1-N; a task "
-        "that was lost is done again by scontrol requeue",
+        "an array of %ld tasks from %ld to %ld does not have equal steps: expected sbatch --array=1-N; scontrol requeue repeats a lost task",
         (long)count, (long)first, (long)last);
     return false;
   }

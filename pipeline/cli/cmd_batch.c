@@ -61,7 +61,7 @@ static cli_exit read_own_options(batch_job *job) {
     return usage("--output is missing: expected a directory or a database for the features");
   if (!choose_format(job, message, sizeof message)) return usage(message);
   if (values[OPTION_MAX_IMAGE_SIZE].is_set && values[OPTION_REGION].is_set)
-    return usage("--region is of the image as it is: expected without --max-image-size");
+    return usage("--region refers to the original image: expected without --max-image-size");
   database_camera camera;
   if (!database_options_are_used(job->set, job->format == HS_FORMAT_COLMAP_DB, message, sizeof message) ||
       !database_camera_choose(job->set, &camera, message, sizeof message))
@@ -261,7 +261,7 @@ static void note_findings(const batch_job *job) {
   if (found->has_left_out)
     cli_note("%s: is the folder of --masks: its files are not taken for images", job->set->values[OPTION_MASKS].text);
   if (found->repeated > 0)
-    cli_note("%s: was already searched under another name and is skipped%s", found->repeated_path,
+    cli_note("%s: is skipped, because it was already searched under another name%s", found->repeated_path,
              found->repeated > 1 ? ", as other links to folders were" : "");
 }
 

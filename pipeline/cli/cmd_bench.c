@@ -161,7 +161,8 @@ static cli_exit run_peers(const option_set *set) {
   char path[PATH_MAX];
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
     if (set->values[refused[i]].is_set)
-      return cli_fail(CLI_USAGE, COMMAND_BENCH, "--%s does not go with --against, which sets both programs alike",
+      return cli_fail(CLI_USAGE, COMMAND_BENCH,
+                      "--%s cannot be used with --against, which sets the same options for both programs",
                       option_get(refused[i])->name);
   }
   if (!find_peers_program(path, sizeof path))

@@ -29,8 +29,7 @@ static cli_exit check_usage(const option_set *set) {
     return cli_fail(CLI_USAGE, COMMAND_DRAW, "expected the features of both images after MATCHES, or of none");
   if (set->operand_count > OPERANDS_KEYPOINTS &&
       (set->values[OPTION_MASK].is_set || set->values[OPTION_CIRCLE_SCALE].is_set))
-    return cli_fail(CLI_USAGE, COMMAND_DRAW,
-                    "--mask and --circle-scale are for one image: they have no effect with matches");
+    return cli_fail(CLI_USAGE, COMMAND_DRAW, "--mask and --circle-scale are for one image: expected without matches");
   return CLI_DONE;
 }
 

@@ -55,10 +55,10 @@ static bool check_folders(const extract_job *job) {
   for (int i = 0; i < job->set->operand_count; i++) {
     const char *image = job->set->operands[i];
     if (!strchr(image, '/') || output_is_scene(image)) continue;
-    cli_error(COMMAND_EXTRACT,
-              "--single-camera-per-folder needs folders in the images' names, and the name of %s is %s: expected "
-              "--image-path DIR, the folder above these folders",
-              image, strrchr(image, '/') + 1);
+    cli_error(
+        COMMAND_EXTRACT,
+        "--single-camera-per-folder needs image names with folders, but the name of %s is %s: expected --image-path DIR, where DIR contains these folders",
+        image, strrchr(image, '/') + 1);
     return false;
   }
   return true;
@@ -103,7 +103,7 @@ static bool check_combinations(extract_job *job) {
     }
   }
   if (has_option(job, OPTION_MAX_IMAGE_SIZE) && (has_option(job, OPTION_KEYPOINTS) || has_option(job, OPTION_REGION))) {
-    cli_error(COMMAND_EXTRACT, "--%s is of the image as it is: expected without --max-image-size",
+    cli_error(COMMAND_EXTRACT, "--%s refers to the original image: expected without --max-image-size",
               has_option(job, OPTION_KEYPOINTS) ? "keypoints" : "region");
     return false;
   }

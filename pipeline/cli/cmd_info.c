@@ -76,10 +76,10 @@ static void for_each_advice(const info_facts *facts, void (*put)(int number, con
   char version[64];
   snprintf(version, sizeof version, "%d.%d.%d", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH);
   if (strncmp(facts->version, version, strlen(version)) != 0) {
-    snprintf(text, sizeof text,
-             "the command is of version %s, the library it found of %s: remove one of the two, or set "
-             "LD_LIBRARY_PATH to the folder of its own",
-             version, facts->version);
+    snprintf(
+        text, sizeof text,
+        "the command has version %s, but the library that it loads has %s: remove one of them, or set LD_LIBRARY_PATH to the folder of the command's library",
+        version, facts->version);
     put(count++, text);
   }
   for (int i = 0; i < INFO_CODECS; i++) {

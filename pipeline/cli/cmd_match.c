@@ -97,7 +97,8 @@ static cli_exit check_neighbours(const match_job *job) {
     return usage("--nearest and --radius: expected one of them");
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
     if (!has_option(job, tests[i])) continue;
-    return cli_fail(CLI_USAGE, COMMAND_MATCH, "--%s is for matches, and --%s gives neighbours: expected one of them",
+    return cli_fail(CLI_USAGE, COMMAND_MATCH,
+                    "--%s applies to matches, and --%s finds neighbours: expected one of them",
                     option_get(tests[i])->name, option_get(wanted)->name);
   }
   return CLI_DONE;
@@ -129,7 +130,7 @@ static cli_exit prepare(match_job *job) {
       has_option(job, OPTION_DOUBTFUL) || has_option(job, OPTION_TRACKS))
     return usage("--pairs, --replace, --no-verify, --doubtful and --tracks are for --database: expected that too");
   if (has_option(job, OPTION_DESCRIPTOR) && values[OPTION_DESCRIPTOR].integer == HS_DESCRIPTOR_NONE)
-    return usage("--descriptor 'none': expected u8 or f32, there is nothing else to match");
+    return usage("--descriptor 'none': expected u8 or f32, because matching needs descriptors");
   if (has_option(job, OPTION_JSON) && has_option(job, OPTION_MATCH_FORMAT) &&
       values[OPTION_MATCH_FORMAT].integer != MATCH_FORMAT_JSON)
     return usage("--json and --format: expected one of them");
@@ -138,7 +139,8 @@ static cli_exit prepare(match_job *job) {
   job->output = has_option(job, OPTION_OUTPUT) ? values[OPTION_OUTPUT].text : "-";
   if (!match_format_fits(job->output))
     return cli_fail(CLI_USAGE, COMMAND_MATCH,
-                    "--output '%s': this ending is of files of features: expected .csv, .json or .txt", job->output);
+                    "--output '%s': this ending belongs to a feature format: expected .csv, .json or .txt",
+                    job->output);
   job->format = match_format_by_ending(job->output);
   if (has_option(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
   if (has_option(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
@@ -165,9 +167,10 @@ static cli_exit check_database_options(const option_set *set) {
     fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA && id != OPTION_DRAW;
     fits = fits && id != OPTION_NEAREST && id != OPTION_RADIUS;
     if (set->values[id].is_set && !fits)
-      return cli_fail(CLI_USAGE, COMMAND_MATCH,
-                      "--%s has no effect with --database, which has features and cameras and gets the matches",
-                      option_get((option_id)id)->name);
+      return cli_fail(
+          CLI_USAGE, COMMAND_MATCH,
+          "--%s has no effect with --database: features and cameras come from the database, and matches go there",
+          option_get((option_id)id)->name);
   }
   return CLI_DONE;
 }

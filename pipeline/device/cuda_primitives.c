@@ -124,7 +124,7 @@ hs_status cuda_primitives_finish(hs_context *c) {
 
 hs_status cuda_reduce(hs_context *c, const hs_array *array, void *stream, reduce_kind kind, double *first,
                       double *second) {
-  if (!first && !second) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "where the result goes is null");
+  if (!first && !second) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "the result pointer is null");
   reduce_args args = {.kind = kind, .first = first, .second = second, .processors = processors_of(c)};
   device_call call;
   hs_status st = array_view_check(c, array, "array", &args.view);
@@ -158,7 +158,7 @@ hs_status cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tiling 
   if (st != HS_OK) return st;
   *count = tiled.count;
   if (args.count < tiled.count)
-    return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, room for %zu", tiled.count, capacity);
+    return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, but capacity for %zu", tiled.count, capacity);
   return HS_OK;
 }
 

@@ -171,7 +171,7 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
     return source_fail(source, HS_ERR_FORMAT, "the byte order mark is wrong");
   uint32_t version = bytes_get_u16(bytes + BIN_AT_VERSION);
   if (version != BIN_VERSION && version != BIN_VERSION_FRAMED)
-    return source_fail(source, HS_ERR_UNSUPPORTED, "version %u of the format is not known here", (unsigned)version);
+    return source_fail(source, HS_ERR_UNSUPPORTED, "version %u of the format is unknown", (unsigned)version);
   uint32_t type = bytes_get_u32(bytes + BIN_AT_TYPE);
   if (type > HS_DESCRIPTOR_NONE) return source_fail(source, HS_ERR_FORMAT, "the descriptor type is unknown");
   *header = (bin_header){.count = bytes_get_u64(bytes + BIN_AT_COUNT),

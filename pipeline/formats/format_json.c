@@ -196,7 +196,7 @@ static hs_status json_read_head(text_cursor *cursor, json_head *head) {
   if (!head->features.at) return cursor_fail(cursor, "there is no \"features\"");
   if (!head->typed) return cursor_fail(cursor, "there is no \"descriptor_type\"");
   if (head->version != JSON_VERSION) {
-    (void)cursor_fail(cursor, "this version of the format is not known here");
+    (void)cursor_fail(cursor, "this version of the format is unknown");
     return HS_ERR_UNSUPPORTED;
   }
   if (head->count >= 0.0 && head->count != (double)head->elements)
@@ -235,7 +235,7 @@ static hs_status json_read_frame(text_cursor *cursor, hs_features *features, siz
   for (size_t entry = 0;; entry++) {
     hs_status status = json_next_element(cursor, &first, &more);
     if (status == HS_OK && more != (entry < JSON_FRAME_ENTRIES))
-      return cursor_fail(cursor, "a frame has not four entries");
+      return cursor_fail(cursor, "a frame does not have four entries");
     if (status == HS_OK && more) status = json_number(cursor, &values[entry]);
     if (status != HS_OK) return status;
     if (!more) break;

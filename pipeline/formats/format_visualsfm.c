@@ -64,7 +64,7 @@ static hs_status vsfm_read_header(const feature_source *source, uint64_t *count)
   memcpy(name, bytes, sizeof name);
   if (name[VSFM_VERSION] == '5') name[VSFM_VERSION] = '4';
   if (memcmp(name, vsfm_name, sizeof vsfm_name) != 0)
-    return source_fail(source, HS_ERR_UNSUPPORTED, "only versions V4.0 and V5.0 of the format are known here");
+    return source_fail(source, HS_ERR_UNSUPPORTED, "only versions V4.0 and V5.0 of the format are read");
   *count = bytes_get_u32(bytes + 8);
   if (*count > INT32_MAX) return source_fail(source, HS_ERR_FORMAT, "the number of features is negative");
   if (bytes_get_u32(bytes + 12) != VSFM_POSITION_FLOATS)

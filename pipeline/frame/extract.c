@@ -206,6 +206,6 @@ hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *
   const uint32_t full = out.result.count, fits = full < capacity ? full : (uint32_t)capacity;
   copy_features(c, &out.result, fits, request.descriptor_bytes, keypoints, descriptors);
   *count = full;
-  if (fits < full) return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%u features, room for %zu", full, capacity);
+  if (fits < full) return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%u features, but capacity for %zu", full, capacity);
   return HS_OK;
 }

@@ -477,11 +477,11 @@ hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_
   const int32_t largest = image->width > image->height ? image->width : image->height;
   if (largest_wanted == 0 || largest <= largest_wanted) return HS_OK;
   if (image->type == HS_F32)
-    return image_fail(request, HS_ERR_UNSUPPORTED, "floats and signed samples cannot be made smaller exactly");
+    return image_fail(request, HS_ERR_UNSUPPORTED, "pictures of floats or signed samples cannot be reduced exactly");
   const int32_t width = shrunk_side(image->width, largest, largest_wanted);
   const int32_t height = shrunk_side(image->height, largest, largest_wanted);
   if ((uint64_t)image->width * (uint64_t)image->height >= (uint64_t)1 << 47)
-    return image_fail(request, HS_ERR_LIMIT, "the picture is too large to be made smaller");
+    return image_fail(request, HS_ERR_LIMIT, "the picture is too large to be reduced");
   hs_image small;
   shrink_sums sums = {.count = (size_t)width * image_channels(image->layout)};
   const uint64_t working = (uint64_t)image->stride_bytes * (uint64_t)image->height + 2 * sizeof(uint64_t) * sums.count;

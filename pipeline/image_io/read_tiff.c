@@ -269,7 +269,7 @@ static hs_status read_tiff_check_kind(const read_tiff_state *s, bool has_samples
   const bool small = s->bits == 1 || s->bits == 2 || s->bits == 4;
   if (s->photometric == PHOTOMETRIC_CFA || s->photometric == READ_TIFF_LINEAR_RAW) return read_tiff_refuse_raw(s);
   if (compression == COMPRESSION_OJPEG || !TIFFIsCODECConfigured(compression))
-    return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with compression %u, which this libtiff is without",
+    return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with compression %u, which this libtiff does not support",
                       (unsigned)compression);
   if (!gray && !colour && !palette && !cmyk)
     return image_fail(s->request, HS_ERR_UNSUPPORTED,

@@ -117,7 +117,7 @@ bool engine_device_is_built(void) { return device_engines[HS_DEVICE_AUTO] != NUL
 int32_t engine_count_devices(char *reason, size_t bytes) {
   const engine *e = device_engines[HS_DEVICE_AUTO];
   if (e) return e->devices(reason, bytes);
-  hs_message_set(reason, bytes, "this build is without CUDA");
+  hs_message_set(reason, bytes, "this build has no CUDA");
   return 0;
 }
 

@@ -107,7 +107,7 @@ hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *t
   prim_tile_stats(call.backend, &args);
   *count = tiled.count;
   if (args.count < tiled.count)
-    return ARRAY_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, capacity for %zu", tiled.count, capacity);
+    return ARRAY_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, but capacity for %zu", tiled.count, capacity);
   return HS_OK;
 }
 

@@ -44,7 +44,8 @@ hs_status source_open(hs_context *c, const hs_source *source, opened_source *ope
   st = load_options_take(source->load, own, reason);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "%s", reason);
   if (own->max_image_size > 0 && c->options.region_width > 0)
-    return CONTEXT_FAIL(c, HS_ERR_OPTION, "options.region is of the image as it is: expected without max_image_size");
+    return CONTEXT_FAIL(c, HS_ERR_OPTION,
+                        "options.region refers to the original image: expected without max_image_size");
   if (own->max_pixels == 0) own->max_pixels = c->options.max_pixels;
   if (own->max_memory_bytes == 0) own->max_memory_bytes = c->options.max_memory_bytes;
   own->keep_colour = 0;

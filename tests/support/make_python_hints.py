@@ -20,12 +20,12 @@ TYPES = {_options.INTEGER: "int", _options.FLAG: "bool", _options.NUMBER: "float
 #: Names for types that users write.
 NAMED = {"profile": "Profile", "norm": "Norm", "layout": "Layout"}
 SHORTHANDS = {
-    "region_x": ("region", "Tuple[int, int, int, int]", "x, y, width, height of the region that keypoints are kept in"),
-    "grid_columns": ("grid", "Tuple[int, int]", "columns, rows of the grid that max_features is spread over"),
+    "region_x": ("region", "Tuple[int, int, int, int]", "x, y, width, height of the region in which keypoints are kept"),
+    "grid_columns": ("grid", "Tuple[int, int]", "columns, rows of the grid over which max_features is spread"),
 }
 #: Differences between the library's value of an option and the command's.
 COMMENTS = {
-    "split": "octaves on the GPU with device hybrid, the smaller ones go to the CPU; 0 measures [0]",
+    "split": "with device hybrid: number of octaves on the GPU; the CPU computes the smaller ones; 0 measures [0]",
     "max_pixels": "refuse larger images, 0: the default [2147483648]",
     "max_memory_bytes": "refuse images that need more memory, even in tiles, 0: no limit [0]",
 }

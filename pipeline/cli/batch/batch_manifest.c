@@ -188,7 +188,7 @@ static bool is_own(int descriptor) {
 static cli_exit check_own(const batch_manifest *manifest, int descriptor, const char *path) {
   if (is_own(descriptor)) return CLI_DONE;
   return cli_fail(CLI_FAILED, manifest->command,
-                  "%s: was not made by batch and would be lost: expected it moved away, or another -o", path);
+                  "%s: was not made by batch and would be lost: move it away, or choose another -o", path);
 }
 
 /* Refuses to replace other files. A file that cannot be opened is refused too, because its kind is unknown. */

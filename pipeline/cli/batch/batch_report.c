@@ -155,7 +155,7 @@ static bool add_device(batch_devices *devices, batch_device device, char *messag
     }
   }
   if (devices->count == BATCH_DEVICES_MAX) {
-    snprintf(message, message_bytes, "--devices: more than %d of them", BATCH_DEVICES_MAX);
+    snprintf(message, message_bytes, "--devices: expected at most %d devices", BATCH_DEVICES_MAX);
     return false;
   }
   devices->each[devices->count++] = device;

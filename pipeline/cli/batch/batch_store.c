@@ -194,7 +194,7 @@ static int store_open_staging(const char *path) {
   if (folder < 0) {
     const bool is_other = errno == ELOOP || errno == ENOTDIR;
     cli_error(COMMAND_BATCH, "%s: %s", path,
-              is_other ? "is no folder but a link or a file: remove it, a batch makes a folder of this name"
+              is_other ? "is a link or a file: remove it, because a batch makes a folder of this name"
                        : strerror(errno));
     return -1;
   }
@@ -203,7 +203,8 @@ static int store_open_staging(const char *path) {
   } else if (!for_each_entry(folder, see_own, foreign)) {
     cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
   } else if (foreign[0] != '\0') {
-    cli_error(COMMAND_BATCH, "%s: holds %s, which no batch has made: move it away, this folder is emptied", path,
+    cli_error(COMMAND_BATCH,
+              "%s: contains %s, which no batch has made: move it away, because this folder will be emptied", path,
               foreign);
   } else {
     return folder;

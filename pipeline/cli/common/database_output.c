@@ -163,7 +163,7 @@ void database_report_cameras(command_id command, const database_camera *choice) 
     cli_error(command, "%zu image%s of another size than the first, %ldx%ld: %s", choice->other_sizes,
               choice->other_sizes == 1 ? " is" : "s are", (long)choice->width, (long)choice->height,
               choice->parameter_count > 0 ? "--camera-params describe a camera of one size"
-                                          : "images of one size share a camera, these have others");
+                                          : "only images of one size share a camera");
   const size_t count = choice->other_focal_lengths;
   if (count > 0)
     cli_error(command, "%zu image%s in EXIF a focal length that differs by more than 1 %% from the shared camera's",
@@ -238,7 +238,7 @@ static char *name_below(const char *image, const char *folder, char *message, si
     top = resolved_folder(closed);
   }
   if (!closed || !folder_of_image || !top) {
-    snprintf(message, message_bytes, "cannot tell where %s is below %s: %s", image, folder, strerror(errno));
+    snprintf(message, message_bytes, "cannot find the path of %s below %s: %s", image, folder, strerror(errno));
   } else if (strncmp(folder_of_image, top, strlen(top)) != 0) {
     snprintf(message, message_bytes, "is not in the folder of --image-path, %s", folder);
   } else {
@@ -257,7 +257,7 @@ static char *name_below(const char *image, const char *folder, char *message, si
 
 char *database_image_name(const char *image, const char *folder, char *message, size_t message_bytes) {
   const bool is_file = strcmp(image, "-") != 0 && !output_is_scene(image);
-  snprintf(message, message_bytes, "out of memory for its name");
+  snprintf(message, message_bytes, "out of memory for the image's name");
   if (is_file && folder) return name_below(image, folder, message, message_bytes);
   return output_name(image, HS_FORMAT_COLMAP_DB);
 }
@@ -295,7 +295,7 @@ bool database_pair_names(char *const images[2], const char *folder, char *names[
   snprintf(message, message_bytes, "out of memory for the names of the images");
   for (int i = 0; i < 2; i++) {
     folders[i] = resolved_folder(images[i]);
-    if (!folders[i]) snprintf(message, message_bytes, "cannot tell where %s is: %s", images[i], strerror(errno));
+    if (!folders[i]) snprintf(message, message_bytes, "cannot find the path of %s: %s", images[i], strerror(errno));
   }
   if (folders[0] && folders[1])
     for (int i = 0; i < 2; i++) names[i] = name_after(images[i], folders[i], common_folder(folders[0], folders[1]));

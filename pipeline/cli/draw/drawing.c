@@ -240,8 +240,8 @@ cli_exit draw_load_features(const cli_input *input, const char *path, const char
                     (features->image_width == picture->width && features->image_height == picture->height);
   if (!fits) {
     const hs_image size = {.width = picture->width, .height = picture->height};
-    cli_explain_size(input, "these are features of an image of", features->image_width, features->image_height, &size,
-                     message);
+    cli_explain_size(input, "these features belong to an image of", features->image_width, features->image_height,
+                     &size, message);
     return draw_fail(path, message);
   }
   return CLI_DONE;
@@ -418,8 +418,8 @@ static cli_exit check_distances(const match_operands *o) {
              "these are not the features that were matched: match %zu, of features %" PRIu32 " and %" PRIu32
              ", has the distance %g there and %g here: expected %s",
              i + 1, pair->first, pair->second, (double)pair->distance, found,
-             o->context ? "the options that match was given, or the files of features after MATCHES"
-                        : "the files of features that match was given");
+             o->context ? "the options of that 'match', or the files of features after MATCHES"
+                        : "the files of features of that 'match'");
     return draw_fail(o->set->operands[2], message);
   }
   return CLI_DONE;

@@ -56,7 +56,7 @@ static cli_exit add_shard(merge_inputs *inputs, char *manifest, char *location, 
   }
   const bool named = parse_shard_of_name(name, base, &shard);
   inputs->shards[inputs->shard_count++] = shard;
-  if (!named) cli_error(COMMAND_MERGE, "%s: its name is that of no shard: expected I-of-N with 1 <= I <= N", manifest);
+  if (!named) cli_error(COMMAND_MERGE, "%s: expected a name of a shard, I-of-N with 1 <= I <= N", manifest);
   return named ? CLI_DONE : CLI_FAILED;
 }
 
@@ -97,9 +97,10 @@ static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
   }
   const bool has_shards = inputs->shard_count > before;
   if (has_whole && has_shards && !found->whole_is_output)
-    return cli_fail(CLI_FAILED, COMMAND_MERGE,
-                    "%s: has the manifest of all images and those of shards: expected one by name, %s%s, or theirs",
-                    found->location, found->folder, whole);
+    return cli_fail(
+        CLI_FAILED, COMMAND_MERGE,
+        "%s: has a manifest of all images and manifests of shards: name the manifest to merge, %s%s, or those of the shards",
+        found->location, found->folder, whole);
   if (!has_whole && !has_shards)
     return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: there is no manifest: expected the -o of 'hartsift batch'",
                     found->location);
@@ -264,8 +265,7 @@ static cli_exit check_settings(merge_inputs *inputs) {
   snprintf(name, sizeof name, "%.*s", (int)length, text);
   const feature_format *format = format_by_name(name);
   if (!format)
-    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: has outputs of a format that is not known here: '%s'",
-                    first->manifest, name);
+    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: has outputs of an unknown format: '%s'", first->manifest, name);
   inputs->format = format->id;
   return CLI_DONE;
 }
@@ -281,8 +281,8 @@ static cli_exit check_shards(merge_inputs *inputs) {
   const int32_t all = shards[0].shards;
   for (size_t i = 1; i < inputs->shard_count; i++) {
     if (shards[i].shards != all)
-      return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s and %s are shards of different divisions", shards[0].manifest,
-                      shards[i].manifest);
+      return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s and %s are shards of different numbers of shards",
+                      shards[0].manifest, shards[i].manifest);
   }
   if (all == 1) return CLI_DONE;
   qsort(shards, inputs->shard_count, sizeof *shards, compare_shards);
@@ -293,9 +293,8 @@ static cli_exit check_shards(merge_inputs *inputs) {
   }
   for (int32_t i = 0; i < all; i++) {
     if ((size_t)i == inputs->shard_count || shards[i].shard != i + 1)
-      return cli_fail(CLI_FAILED, COMMAND_MERGE,
-                      "shard %ld of %ld is missing among the manifests: %s and others are there", (long)(i + 1),
-                      (long)all, shards[0].manifest);
+      return cli_fail(CLI_FAILED, COMMAND_MERGE, "shard %ld of %ld is missing: there are manifests of %s and others",
+                      (long)(i + 1), (long)all, shards[0].manifest);
   }
   return CLI_DONE;
 }

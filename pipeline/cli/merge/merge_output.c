@@ -80,8 +80,9 @@ static bool choose_cameras(merge_output *output, const merge_inputs *inputs) {
   const int32_t before = inputs->format == HS_FORMAT_COLMAP_DB ? sharing_of_inputs(inputs) : HS_CAMERAS_OWN;
   output->sharing = is_set ? output->camera.sharing : before;
   if (!is_set || before == HS_CAMERAS_OWN || (before == output->sharing && output->camera.camera_id == 0)) return true;
-  cli_error(COMMAND_MERGE, "images of the databases share cameras in another way: expected a merge without options "
-                           "for cameras, which keeps that");
+  cli_error(
+      COMMAND_MERGE,
+      "images of the databases share cameras in another way: expected a merge without camera options, which keeps the cameras");
   return false;
 }
 

@@ -91,24 +91,24 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .argument = "FILE|DIR",
                        .commands = IN_FRAMES | IN_ARRAYS | IN_MERGE,
                        .field = OPTION_NO_FIELD,
-                       .help = "the file that the result goes to"},
-    [OPTION_FORMAT] = {.name = "format",
-                       .kind = OPTION_KIND_CHOICE,
-                       .argument = "FMT",
-                       .choices = format_choices,
-                       .commands = IN_EXTRACT | IN_BATCH,
-                       .field = OPTION_NO_FIELD,
-                       .help = "format of the features: {formats}; else the ending of FILE tells, csv on standard "
-                               "output, npz in DIR"},
-    [OPTION_MATCH_FORMAT] =
-        CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
-               "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
+                       .help = "file for the result"},
+    [OPTION_FORMAT] =
+        {.name = "format",
+         .kind = OPTION_KIND_CHOICE,
+         .argument = "FMT",
+         .choices = format_choices,
+         .commands = IN_EXTRACT | IN_BATCH,
+         .field = OPTION_NO_FIELD,
+         .help = "format of the features: {formats} [by the ending of FILE; csv on standard output, npz in DIR]"},
+    [OPTION_MATCH_FORMAT] = CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
+                                   "format of the matches [by the ending of FILE: .json, .txt for colmap, else csv]"),
     [OPTION_IMAGE_PATH] =
         TEXT("image-path", "DIR", IN_EXTRACT | IN_MATCH, "name images for COLMAP by their paths below DIR"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
                                   "let images of one size share a camera of a database"),
-    [OPTION_SINGLE_CAMERA_PER_FOLDER] = FLAG("single-camera-per-folder", IN_EXTRACT | IN_BATCH | IN_MERGE,
-                                             OPTION_NO_FIELD, "the same within each folder of their names"),
+    [OPTION_SINGLE_CAMERA_PER_FOLDER] =
+        FLAG("single-camera-per-folder", IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
+             "let images of one size in one folder share a camera of a database"),
     [OPTION_CAMERA_ID] = INTEGER("camera-id", 1, UINT32_MAX, IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
                                  "give all images this camera of the database"),
     [OPTION_CAMERA_MODEL] = {.name = "camera-model",
@@ -121,20 +121,17 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              .commands = IN_EXTRACT | IN_BATCH,
                              .field = OPTION_NO_FIELD,
                              .help = "COLMAP's model for the cameras of a database [SIMPLE_RADIAL]"},
-    [OPTION_CAMERA_PARAMS] = TEXT("camera-params", "P1,P2,...", IN_EXTRACT | IN_BATCH,
-                                  "their parameters in the model's order, taken for known [the focal length of "
-                                  "EXIF, or 1.2 times the larger side]"),
-    [OPTION_REPLACE] =
-        FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
-             "replace what a database has of an image if it differs, instead of refusing; new features drop its old "
-             "matches, equal ones keep them"),
+    [OPTION_CAMERA_PARAMS] = TEXT(
+        "camera-params", "P1,P2,...", IN_EXTRACT | IN_BATCH,
+        "parameters of these cameras in the model's order, taken as known [the focal length of EXIF, or 1.2 times the larger side]"),
+    [OPTION_REPLACE] = FLAG(
+        "replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
+        "replace an image's data in the database if it differs, instead of refusing; new features drop the image's old matches, equal features keep them"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
                              "match all images of this COLMAP database, instead of A and B, into the database"),
     [OPTION_PAIRS] = TEXT(
         "pairs", "WHICH", IN_MATCH,
-        "--database: which pairs: all; sequential:N[,quadratic], the N next by name (and those 1, 2, 4, ... places "
-        "on), a rig's by frames; spatial:METRES[,N], at most so far apart (the N nearest); retrieval:K, the K that look most alike; or "
-        "a file, two names a line (with a tab between if they have spaces) [all]"),
+        "--database: the pairs to match: all; sequential:N[,quadratic], with the next N images by name (and those 1, 2, 4, ... places on), in a rig by frames; spatial:METRES[,N], with images at most this far apart (the N nearest); retrieval:K, with the K most similar images; or a file with two names per line (a tab between them if they have spaces) [all]"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", OF_EXTRACTION | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it in any order"),
     [OPTION_DEVICE] =
@@ -152,30 +149,31 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .field = AT(split),
          .group = HS_OPTIONS_WORK,
          .help =
-             "with --device hybrid: how many octaves the GPU computes, the CPU the smaller ones; auto measures [auto]"},
+             "--device hybrid: number of octaves on the GPU; the CPU computes the smaller ones; auto measures [auto]"},
     [OPTION_JOBS] =
         INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
                 "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
     [OPTION_RESUME] =
         FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
-             "keep what an earlier run with the same options has done, if output, image and mask are as they were"),
+             "keep results of an earlier run with the same options if output, image and mask are unchanged"),
     [OPTION_NULL] = {.name = "null",
                      .letter = '0',
                      .kind = OPTION_KIND_FLAG,
                      .commands = IN_BATCH,
                      .field = OPTION_NO_FIELD,
-                     .help = "LIST and '-': each name is ended by a zero byte, as find -print0 writes them"},
-    [OPTION_SHARD] = TEXT("shard", "I/N|slurm|env:I,N", IN_BATCH,
-                          "do images I, I+N, I+2N, ... of the list only; slurm, env: take both from the scheduler"),
+                     .help = "LIST and '-': names end with a zero byte, as find -print0 writes them"},
+    [OPTION_SHARD] =
+        TEXT("shard", "I/N|slurm|env:I,N", IN_BATCH,
+             "process only images I, I+N, I+2N, ... of the list; slurm, env: take I and N from the scheduler"),
     [OPTION_GRID] = {.name = "grid",
                      .kind = OPTION_KIND_SIZE,
                      .argument = "WxH",
                      .high = 4096,
                      .commands = OF_EXTRACTION,
                      .field = OPTION_NO_FIELD,
-                     .help = "spread --max-features, which must be given for it, evenly over W x H cells of the image"},
+                     .help = "spread --max-features, which is needed too, evenly over W x H cells of the image"},
     [OPTION_EQUALIZED_FILE] = TEXT("equalize", "OUT", IN_HIST,
-                                   "write the image with its histogram equalised there (.png, .jpg, .pgm; 8-bit gray)"),
+                                   "file for the image with its histogram equalised (.png, .jpg, .pgm; 8-bit gray)"),
     [OPTION_TILE] = {.name = "tile",
                      .kind = OPTION_KIND_SIZE,
                      .argument = "WxH",
@@ -185,24 +183,24 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .help = "size of a tile in pixels [one tile, the whole image]"},
     [OPTION_THRESHOLD] =
         NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD, "count the pixels with a value above T [0]"),
-    [OPTION_TAPS] = TEXT("taps", "mean:N|gauss:SIGMA|@FILE|T1,T2,...", IN_CONVOLVE,
-                         "the filter, an odd number of taps: N equal ones; a Gaussian out to four sigmas; the numbers "
-                         "of a file, or these numbers"),
-    [OPTION_ENDS] = CHOICE("ends", "zero|replicate|reflect-101", IN_CONVOLVE, OPTION_NO_FIELD,
-                           "how the signal continues beyond its ends: with zeros, its outermost number, or mirrored "
-                           "there without repeating it [zero]"),
-    [OPTION_MASK] =
-        TEXT("mask", "IMAGE", IN_BOTH | IN_HIST, "drop the keypoints where this image, of the same size, is black (0)"),
-    [OPTION_MASKS] =
-        TEXT("masks", "DIR", IN_EXTRACT | IN_BATCH,
-             "masks named as for COLMAP: DIR/NAME.png, else with NAME's ending replaced; images without one are whole"),
+    [OPTION_TAPS] = TEXT(
+        "taps", "mean:N|gauss:SIGMA|@FILE|T1,T2,...", IN_CONVOLVE,
+        "filter with an odd number of taps: N equal taps; a Gaussian out to four sigmas; the numbers in a file; or the given numbers"),
+    [OPTION_ENDS] = CHOICE(
+        "ends", "zero|replicate|reflect-101", IN_CONVOLVE, OPTION_NO_FIELD,
+        "continuation of the signal beyond its ends: zeros, the outermost number, or mirrored at that number, which is not repeated [zero]"),
+    [OPTION_MASK] = TEXT("mask", "IMAGE", IN_BOTH | IN_HIST,
+                         "drop keypoints where this image, which has the same size, is black (0)"),
+    [OPTION_MASKS] = TEXT(
+        "masks", "DIR", IN_EXTRACT | IN_BATCH,
+        "folder of masks named as for COLMAP: DIR/NAME.png, or else with NAME's ending replaced by .png; images without a mask are used whole"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
                               "describe the keypoints of this feature file (any format) instead of detecting"),
-    [OPTION_EXIF] = FLAG("exif", OF_EXTRACTION | IN_MERGE, OPTION_NO_FIELD,
-                         "turn images by their EXIF orientation [the default but for the formats "
-                         "{formats as stored}, whose programs read them as stored]"),
+    [OPTION_EXIF] = FLAG(
+        "exif", OF_EXTRACTION | IN_MERGE, OPTION_NO_FIELD,
+        "turn images by their EXIF orientation [the default, except for the formats {formats as stored}, whose programs read images as stored]"),
     [OPTION_NO_EXIF] = FLAG("no-exif", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD,
                             "leave images as stored: ignore their EXIF orientation"),
     [OPTION_DECODE_SCALE] =
@@ -211,8 +209,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                "pixels of that picture; other images fail [1]"),
     [OPTION_MAX_IMAGE_SIZE] = INTEGER(
         "max-image-size", 0, 2147483647, IN_EXTRACT | IN_BATCH | IN_MATCH | OPTION_OF_EXTRACTION, OPTION_NO_FIELD,
-        "make images whose larger side has more pixels smaller by exact area averaging; coordinates are still "
-        "those of the original image, 0: never [0]"),
+        "reduce images whose larger side has more than N pixels, by exact area averaging; coordinates stay those of the original image, 0: never [0]"),
     [OPTION_VALUE_RANGE] =
         {.name = "value-range",
          .kind = OPTION_KIND_RANGE,
@@ -221,41 +218,44 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .high = 1e9,
          .commands = OF_EXTRACTION | IN_HIST,
          .field = OPTION_NO_FIELD,
-         .help = "samples that are black and white, as 0:4095 for 12 bits in 16-bit files [the type's or file's]"},
+         .help =
+             "sample values of black and white, such as 0:4095 for 12 bits in 16-bit files [the range of the type, or of the file]"},
     [OPTION_STRICT] =
         FLAG("strict", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD, "refuse images whose decoder reports damage"),
     [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", OF_EXTRACTION | IN_INFO | IN_BENCH,
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
-    [OPTION_RATIO] = NUMBER("ratio", "R", 0, 1, IN_MATCH, OPTION_NO_FIELD,
-                            "keep a match nearer than R times the second nearest, 0: no such test [0.8]"),
+    [OPTION_RATIO] =
+        NUMBER("ratio", "R", 0, 1, IN_MATCH, OPTION_NO_FIELD,
+               "keep a match if its distance is below R times that of the second nearest, 0: no such test [0.8]"),
     [OPTION_MUTUAL] = FLAG("mutual", IN_MATCH, OPTION_NO_FIELD, "cross-check: keep a match found from both sides [on]"),
-    [OPTION_NO_MUTUAL] = FLAG("no-mutual", IN_MATCH, OPTION_NO_FIELD, "look from A to B only"),
+    [OPTION_NO_MUTUAL] = FLAG("no-mutual", IN_MATCH, OPTION_NO_FIELD, "search from A to B only"),
     [OPTION_MAX_DISTANCE] =
         NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
-               "keep matches at most this far apart, unit of the descriptors (u8: norm 512), 0: any [0]"),
-    [OPTION_NEAREST] =
-        INTEGER("nearest", 1, HS_NEIGHBOURS_MAX, IN_MATCH, OPTION_NO_FIELD,
-                "instead: the N nearest in B of every feature of A, nearest first, with no test of ratio or from B"),
-    [OPTION_RADIUS] = NUMBER("radius", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
-                             "instead: all in B that are at most this far from a feature of A, nearest first"),
-    [OPTION_VERIFY] =
-        CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
-               "find the geometry that most matches agree with and mark those [--database: essential if both "
-               "cameras are known, else fundamental]"),
+               "maximum distance of a match, in units of the descriptors (u8: norm 512), 0: no limit [0]"),
+    [OPTION_NEAREST] = INTEGER(
+        "nearest", 1, HS_NEIGHBOURS_MAX, IN_MATCH, OPTION_NO_FIELD,
+        "instead of matches: the N nearest features in B of each feature of A, nearest first, without ratio test and cross-check"),
+    [OPTION_RADIUS] =
+        NUMBER("radius", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
+               "instead of matches: all features in B at most this far from each feature of A, nearest first"),
+    [OPTION_VERIFY] = CHOICE(
+        "verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
+        "find the geometry with which most matches agree, and mark these matches [--database: essential if both cameras are known, else fundamental]"),
     [OPTION_NO_VERIFY] = FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification to COLMAP"),
-    [OPTION_GUIDED] = FLAG("guided", IN_MATCH, OPTION_NO_FIELD,
-                           "match a verified pair again among positions that agree with its geometry"),
+    [OPTION_GUIDED] =
+        FLAG("guided", IN_MATCH, OPTION_NO_FIELD,
+             "match each verified pair again, only among features whose positions agree with its geometry"),
     [OPTION_DOUBTFUL] =
         CHOICE("doubtful", "drop|keep", IN_MATCH, OPTION_NO_FIELD,
-               "--database: weak pairs that sure ones contradict (look-alikes): leave them out, or take "
-               "back [drop]"),
-    [OPTION_TRACKS] = INTEGER("tracks", 1, 1 << 30, IN_MATCH, OPTION_NO_FIELD,
-                              "--database: leave inliers of the N longest tracks of each image only, for a faster "
-                              "mapper [all]"),
+               "--database: leave out weak pairs that sure pairs contradict (look-alikes), or keep all pairs [drop]"),
+    [OPTION_TRACKS] =
+        INTEGER("tracks", 1, 1 << 30, IN_MATCH, OPTION_NO_FIELD,
+                "--database: keep only inliers on the N longest tracks of each image, for a faster mapper [all]"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
-                                "largest error of an inlier, pixels [2; --database 4]"),
-    [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
-                           "--verify essential: focal lengths, principal point: one camera for both, or A's and B's"),
+                                "maximum error of an inlier, pixels [2; --database 4]"),
+    [OPTION_CAMERA] = TEXT(
+        "camera", "FX,FY,CX,CY[,...]", IN_MATCH,
+        "--verify essential: focal lengths and principal point of one camera for both images, or of A's and B's cameras"),
     [OPTION_DRAW] = TEXT("draw", "PICTURE", IN_MATCH, "draw the matches over A and B, as draw does"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
@@ -295,22 +295,21 @@ static const struct {
   unsigned commands;
   const char *help;
 } option_special_help[] = {
-    {OPTION_OUTPUT, IN_EXTRACT, "the file that the features go to, or a folder (it exists, or its name ends in '/')"},
-    {OPTION_OUTPUT, IN_BATCH, "the folder that the outputs go to, made if absent, or a database NAME.db"},
-    {OPTION_OUTPUT, IN_MERGE, "the folder or, NAME.db, the database to make; a folder may be one of those merged"},
-    {OPTION_OUTPUT, IN_CONVOLVE, "the file that the result goes to: .npy, .bin (doubles), .json, others text"},
+    {OPTION_OUTPUT, IN_EXTRACT, "file or folder for the features (a folder exists, or its name ends in '/')"},
+    {OPTION_OUTPUT, IN_BATCH, "folder for the outputs, made if absent, or a database NAME.db"},
+    {OPTION_OUTPUT, IN_MERGE, "folder, or database NAME.db, to make; the folder may be one of the inputs"},
+    {OPTION_OUTPUT, IN_CONVOLVE, "file for the result: .npy, .bin (doubles), .json; other endings: text"},
     {OPTION_DEVICE, IN_ARRAYS, "where to compute [cpu]"},
-    {OPTION_REPLACE, IN_MERGE, "replace what is there and differs, instead of refusing"},
+    {OPTION_REPLACE, IN_MERGE, "replace existing outputs that differ, instead of refusing"},
     {OPTION_EXIF, IN_MERGE,
-     "NAME.db: take features of images turned by their EXIF orientation: COLMAP gets turned copies"},
+     "NAME.db: accept features of images turned by their EXIF orientation, because COLMAP gets turned copies"},
     {OPTION_FORMAT, IN_BATCH, "format of the features: {formats} [npz; colmap-db with -o NAME.db]"},
-    {OPTION_REPLACE, IN_MATCH, "--database: make matches anew that are there"},
+    {OPTION_REPLACE, IN_MATCH, "--database: match pairs again that have matches"},
     {OPTION_MAX_MEMORY, IN_MATCH,
-     "refuse images that need more memory, 0: no limit; --database: hold no more of them at a time, 0: half of the machine's; "
-     "K, M and G multiply by 1024 [0]"},
-    {OPTION_MASK, IN_HIST, "count the pixels only where this image, of the same size, is not black (0)"},
+     "refuse images that need more memory, 0: no limit; --database: limit of the images held at one time, 0: half of the memory; K, M and G multiply by 1024 [0]"},
+    {OPTION_MASK, IN_HIST, "count pixels only where this image, which has the same size, is not black (0)"},
     {OPTION_VALUE_RANGE, IN_HIST,
-     "range that is divided into 256 levels for 16-bit and float samples; it must hold them all [0:65535, 0:1]"},
+     "range that is divided into 256 levels for 16-bit and float samples; all samples must be inside [0:65535, 0:1]"},
     {OPTION_JSON, IN_MATCH, "the same as --format json"},
 };
 

@@ -399,9 +399,9 @@ static cli_exit prepare(database_job *job) {
              job->images.without + job->images.count, job->images.without == 1 ? "s" : "ve",
              job->images.without == 1 ? "is" : "are", cli_hint(": 'hartsift extract' adds them"));
   if (result == CLI_DONE && !pair_failures_begin(&job->output.failures, &job->images))
-    result = fail(job, "out of memory for its images");
+    result = fail(job, "out of memory for the images");
   if (result == CLI_DONE) result = list_pairs(job);
-  if (result == CLI_DONE && !describe_images(job)) result = fail(job, "out of memory for its images");
+  if (result == CLI_DONE && !describe_images(job)) result = fail(job, "out of memory for the images");
   if (result == CLI_DONE) report_replaced(job);
   return result;
 }

@@ -206,7 +206,7 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
 /* text: null, or the file's content. */
 static cli_exit read_file(const char *path, const char *text, const database_images *images, pair_list *pairs) {
   pair_file from = {.path = path, .images = images, .pairs = pairs};
-  if (!sort_names(&from)) return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for its images", images->path);
+  if (!sort_names(&from)) return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for the images", images->path);
   FILE *file = text ? fmemopen((char *)(uintptr_t)text, strlen(text), "r") : fopen(path, "r");
   cli_exit result = CLI_FAILED;
   if (file) {
@@ -485,7 +485,7 @@ static cli_exit pair_by_positions(const pair_choice *choice, const pair_source *
   const size_t count = source->images->count;
   size_t known = 0;
   double *positions = malloc((count + 1) * 3 * sizeof *positions);
-  if (!positions) return fail(source, "out of memory for its images");
+  if (!positions) return fail(source, "out of memory for the images");
   cli_exit result = read_positions(source, positions, &known);
   if (result == CLI_DONE && known == 0 && count > 0)
     result = fail(source, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "

@@ -50,7 +50,7 @@ cli_exit database_images_read(hs_colmap_database *database, database_images *ima
       return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(database));
     images->without += image.found != 0 && image.features < 0;
     if (image.found != 0 && image.features >= 0 && !add_image(images, &image))
-      return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for its images", images->path);
+      return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for the images", images->path);
   }
   return CLI_DONE;
 }

@@ -92,7 +92,7 @@ static cli_exit list_pairs(doubtful_job *job) {
     if (next.is_damaged || !find_image(images, next.images[0], &pair.images.first) ||
         !find_image(images, next.images[1], &pair.images.second))
       continue;
-    if (!grow(job)) return fail(job, "out of memory for its pairs");
+    if (!grow(job)) return fail(job, "out of memory for the pairs");
     job->pair_ids[job->count] = next.pair_id;
     job->pairs[job->count++] = pair;
   }
@@ -105,7 +105,7 @@ static cli_exit count_features(doubtful_job *job) {
   const size_t feature_bytes = job->plan->tracks > 0 ? LONG_TRACKS_FEATURE_BYTES : FEATURE_BYTES;
   uint64_t features = 0, most = 0;
   job->feature_counts = calloc(images->count + 1, sizeof *job->feature_counts);
-  if (!job->feature_counts) return fail(job, "out of memory for its images");
+  if (!job->feature_counts) return fail(job, "out of memory for the images");
   for (size_t p = 0; p < job->count; p++) {
     job->feature_counts[job->pairs[p].images.first] = 1;
     job->feature_counts[job->pairs[p].images.second] = 1;
@@ -242,7 +242,7 @@ static cli_exit shorten(doubtful_job *job) {
   if (has_memory && status == HS_OK) status = pass_over_inliers(job, &tracks, true, inliers);
   long_tracks_end(&tracks);
   free(inliers);
-  if (!has_memory) return fail(job, "out of memory for its tracks");
+  if (!has_memory) return fail(job, "out of memory for the tracks");
   if (job->stopped_by != 0) return say_stopped(job);
   return status == HS_OK ? CLI_DONE : fail_database(job);
 }
@@ -253,18 +253,18 @@ static void report(const doubtful_job *job) {
     if (job->pairs[p].verdict == HS_PAIR_DOUBTFUL) print_record(job, &job->pairs[p]);
   if (job->plan->is_quiet) return;
   if (job->damaged > 0)
-    cli_note("%s: %zu verified pair%s not judged: damaged, or of features that the images do not have", path,
+    cli_note("%s: %zu verified pair%s not judged: damaged, or with features that the images do not have", path,
              job->damaged, job->damaged == 1 ? "" : "s");
   if (job->set_aside > 0)
     cli_note("%s: %zu of %zu verified pairs left out as doubtful: tracks of the sure pairs do not confirm them%s", path,
-             job->set_aside, job->count, cli_hint(" (--doubtful keep takes them back)"));
+             job->set_aside, job->count, cli_hint(" (--doubtful keep restores them)"));
   if (job->plan->tracks > 0)
     cli_note(
         "%s: %llu of %llu inliers stay: those of the %zu longest tracks of each image (a run without --tracks takes"
         " all back)",
         path, (unsigned long long)job->inliers_kept, (unsigned long long)job->inliers, job->plan->tracks);
   if (job->plan->keeps && job->taken_back > 0)
-    cli_note("%s: %zu doubtful pair%s taken back", path, job->taken_back, job->taken_back == 1 ? "" : "s");
+    cli_note("%s: %zu doubtful pair%s restored", path, job->taken_back, job->taken_back == 1 ? "" : "s");
 }
 
 cli_exit doubtful_pairs_settle(const doubtful_plan *plan) {
@@ -418,7 +418,7 @@ cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pai
   if (done)
     report_stale(&s);
   else
-    cli_error(COMMAND_MATCH, "%s: out of memory for its pairs", source->images->path);
+    cli_error(COMMAND_MATCH, "%s: out of memory for the pairs", source->images->path);
   for (int i = 0; i < STALE_KINDS; i++) free(s.stale[i]);
   return done ? CLI_DONE : CLI_FAILED;
 }

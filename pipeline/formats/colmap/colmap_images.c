@@ -219,7 +219,7 @@ static hs_status complete_camera(hs_colmap_database *database, const char *name,
       return colmap_fail(database, HS_ERR_ARGUMENT, "%s of %ldx%ld", misfit, (long)camera->width, (long)camera->height);
     if (!sized || (camera->width == width && camera->height == height)) return HS_OK;
     return colmap_fail(database, HS_ERR_ARGUMENT,
-                       "the camera given for the image %s is of %ldx%ld, the image of %ldx%ld", name,
+                       "the camera given for the image %s has the size %ldx%ld, but the image has %ldx%ld", name,
                        (long)camera->width, (long)camera->height, (long)width, (long)height);
   }
   if (hs_colmap_camera_init(wanted, width, height, 0.0) != HS_OK && !camera && there->found == 0)

@@ -213,7 +213,7 @@ static hs_status fill_entry(hs_colmap_database *database, const hs_colmap_matche
     memcpy(index, (const uint8_t *)matches->pairs + i * stride, sizeof index);
     if ((int64_t)index[0] >= limits[0] || (int64_t)index[1] >= limits[1]) {
       return colmap_fail(database, HS_ERR_ARGUMENT,
-                         "match %zu is of features %lu and %lu: the images have %lld and %lld", i,
+                         "match %zu refers to features %lu and %lu, but the images have %lld and %lld features", i,
                          (unsigned long)index[0], (unsigned long)index[1], (long long)limits[0], (long long)limits[1]);
     }
     uint8_t *record = entry->matches + PAIR_BYTES * i;
@@ -247,7 +247,7 @@ static hs_status make_entry(hs_colmap_database *database, uint32_t image_a, uint
   if (matches->pose && (!is_found(matches->essential) || !convert_pose(matches->pose, exchanged, entry)))
     return colmap_fail(
         database, HS_ERR_ARGUMENT,
-        "the pose of the geometry is no rotation with a direction of length 1, or has no essential matrix");
+        "the pose of the geometry is not a rotation and a direction of length 1, or there is no essential matrix");
   return fill_entry(database, matches, limits, exchanged, entry);
 }
 
@@ -315,7 +315,7 @@ static hs_status compare_row(hs_colmap_database *database, const char *sql, int6
 }
 
 static hs_status refuse(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, const char *what) {
-  return colmap_fail(database, HS_ERR_ARGUMENT, "has other %s of images %lu and %lu already", what,
+  return colmap_fail(database, HS_ERR_ARGUMENT, "already has other %s of images %lu and %lu", what,
                      (unsigned long)image_a, (unsigned long)image_b);
 }
 

@@ -139,7 +139,7 @@ const char *colmap_camera_fault(const hs_colmap_camera *camera) {
   if (camera->parameter_count < 1 || camera->parameter_count > HS_COLMAP_PARAMETERS)
     return "the camera's parameter_count is not 1 to 16";
   if (camera->model < MODELS && camera->parameter_count != models[camera->model].parameters)
-    return "the camera's parameter_count is not what its model has";
+    return "the camera's parameter_count is not that of its model";
   for (int32_t i = 0; i < camera->parameter_count; i++)
     if (!isfinite(camera->parameters[i])) return "a parameter of the camera is not finite";
   for (int32_t i = 0; camera->model < MODELS && i < models[camera->model].focal_lengths; i++)

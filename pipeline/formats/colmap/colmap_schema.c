@@ -252,15 +252,15 @@ static hs_status check_table(hs_colmap_database *database, const table_layout *l
   bool there = false;
   hs_status status = has_table(database, layout->table, &there);
   if (status == HS_OK && !there) {
-    status = colmap_fail(database, HS_ERR_UNSUPPORTED, "not a database of COLMAP that is known: it has no table %s",
-                         layout->table);
+    status =
+        colmap_fail(database, HS_ERR_UNSUPPORTED, "not a known database of COLMAP: it has no table %s", layout->table);
   }
   for (size_t i = 0; status == HS_OK && i < SCHEMA_COLUMNS_MAX && layout->columns[i] != NULL; i++) {
     status = has_column(database, layout->table, layout->columns[i], &there);
     if (status == HS_OK && !there) {
-      status = colmap_fail(database, HS_ERR_UNSUPPORTED,
-                           "not a database of COLMAP that is known: its table %s has no column %s", layout->table,
-                           layout->columns[i]);
+      status =
+          colmap_fail(database, HS_ERR_UNSUPPORTED, "not a known database of COLMAP: its table %s has no column %s",
+                      layout->table, layout->columns[i]);
     }
   }
   return status == HS_OK ? check_columns(database, layout) : status;

@@ -90,7 +90,7 @@ static hs_status read_inliers(const judge *j, const hs_judged_pair *pair, size_t
   for (size_t i = 0; status == HS_OK && i < 2 * pair->inlier_count; i++) {
     const size_t side = i % 2;
     if (j->inliers[i] >= j->source->feature_counts[image[side]])
-      return fail(j, HS_ERR_ARGUMENT, "an inlier points beyond its image's features");
+      return fail(j, HS_ERR_ARGUMENT, "an inlier refers to a feature beyond its image's features");
     j->inliers[i] += (uint32_t)j->first_feature[image[side]];
   }
   return status;
@@ -212,7 +212,7 @@ static hs_status check(const judge *j, const hs_judged_pair *pairs, size_t count
   for (size_t p = 0; p < count; p++) {
     const hs_image_pair images = pairs[p].images;
     if (images.first >= source->image_count || images.second >= source->image_count || images.first == images.second)
-      return fail(j, HS_ERR_ARGUMENT, "a pair is not of two images of the collection");
+      return fail(j, HS_ERR_ARGUMENT, "a pair does not consist of two images of the collection");
     if (!RESERVED_IS_CLEAR(pairs[p].reserved))
       return fail(j, HS_ERR_ARGUMENT, "reserved of a pair is set: start with {0}, or use a later library");
     *most = pairs[p].inlier_count > *most ? pairs[p].inlier_count : *most;

@@ -12,7 +12,8 @@ static hs_status check(const hs_pairs *run, uint32_t image, const hs_features *f
   const hs_collection_image *wanted = &run->collection.images[image];
   if (!wanted->features && f->count != wanted->feature_count)
     return hs_message_fail(HS_ERR_ARGUMENT, message, PAIR_MESSAGE_BYTES,
-                           "reading gave %zu features, the collection says %zu", f->count, wanted->feature_count);
+                           "read returned %zu features, but the collection states %zu", f->count,
+                           wanted->feature_count);
   if (f->count > 0 && run->options.verify && !f->keypoints)
     return hs_message_fail(HS_ERR_ARGUMENT, message, PAIR_MESSAGE_BYTES,
                            "features.keypoints is null, which verification needs");

@@ -29,7 +29,7 @@ static hs_status check_options(hs_context *c, const hs_pairs_options *callers, h
   hs_status status = match_check_options(o->match, &run->match, reason, sizeof reason);
   if (status != HS_OK) return CONTEXT_FAIL(c, status, "%s", reason);
   if (run->match.guide != HS_GUIDE_NONE)
-    return CONTEXT_FAIL(c, HS_ERR_OPTION, "match options.guide is %d, expected 0: pairs differ in what guides them",
+    return CONTEXT_FAIL(c, HS_ERR_OPTION, "match options.guide is %d, expected 0: each pair has its own guide",
                         (int)run->match.guide);
   const char *fault = pairs_options_fault(o);
   if (fault) return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.%s", fault);
@@ -74,7 +74,7 @@ static hs_status check_collection(hs_context *c, const hs_collection *collection
   for (size_t i = 0; i < collection->image_count; i++) {
     const hs_collection_image *image = &collection->images[i];
     if (!image->features && !collection->read)
-      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image %zu has no features, and the collection no read", i);
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image %zu has no features, and the collection has no function read", i);
     if (!RESERVED_IS_CLEAR(image->reserved))
       return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image %zu: reserved is set: start with {0}, or use a later library", i);
     if (!camera_is_usable(&image->camera))
@@ -82,10 +82,11 @@ static hs_status check_collection(hs_context *c, const hs_collection *collection
   }
   for (size_t i = 0; i < count; i++) {
     if (pairs[i].first >= collection->image_count || pairs[i].second >= collection->image_count)
-      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pair %zu is of images %lu and %lu of %zu", i,
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pair %zu refers to images %lu and %lu, but there are %zu images", i,
                           (unsigned long)pairs[i].first, (unsigned long)pairs[i].second, collection->image_count);
     if (pairs[i].first == pairs[i].second)
-      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pair %zu is of image %lu with itself", i, (unsigned long)pairs[i].first);
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pair %zu consists of image %lu and itself", i,
+                          (unsigned long)pairs[i].first);
   }
   return HS_OK;
 }
@@ -137,7 +138,7 @@ static bool make_locks(hs_pairs *run) {
 
 /* Marks pairs that cannot fit the memory as done, with a failure. */
 static bool refuse_large(hs_pairs *run) {
-  static const char text[] = "the features of the two images are more than max_memory_bytes allows for";
+  static const char text[] = "the features of the two images exceed max_memory_bytes";
   for (size_t i = 0; i < run->count; i++) {
     if (run->worker_count > 0 && pair_memory_fits(run, &run->pairs[i])) continue;
     run->records[i] = pair_record_failed(run, i, HS_ERR_LIMIT, text);
@@ -256,7 +257,7 @@ hs_status hs_pairs_start(hs_pairs **run, hs_context *c, const hs_collection *col
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!run) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "run is null");
-  if (c->pairs) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a run over pairs is under way: end it first");
+  if (c->pairs) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a run over pairs is not ended: end it first");
   hs_status status = check_collection(c, collection, pairs, count);
   if (status != HS_OK) return status;
   const int32_t most = context_threads(c), threads = count < (size_t)most ? (int32_t)count : most;
