@@ -534,6 +534,13 @@ class PassedOn(ColmapCase):
             output = self.colmap("mapper", program=program, PATH=f"{path}:{self.path('third')}", HARTSIFT_COLMAP="", status=7)[0]
             self.assertEqual(output, f"{fake} mapper\n")
 
+    def test_the_script_that_starts_the_program_is_not_colmap(self):
+        script = self.script("script", self.FAKE)
+        os.symlink(script, self.path("bin/colmap"))
+        variables = {"PATH": self.path("bin"), "HARTSIFT_COLMAP": ""}
+        self.colmap("mapper", **variables, status=7)
+        self.assertIn("needs COLMAP", self.colmap("mapper", **variables, HARTSIFT_COLMAP_SCRIPT=script, status=FAILED)[1])
+
     def test_without_colmap(self):
         errors = self.colmap("mapper", PATH=self.path("bin"), HARTSIFT_COLMAP="", status=FAILED)[1]
         self.assertIn("'mapper' needs COLMAP", errors)

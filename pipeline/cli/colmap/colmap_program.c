@@ -41,11 +41,18 @@ static void note_tried(const char *path) {
   free(text);
 }
 
-/* Returns whether the path is a program that can be started and is not this one. */
+/* Returns whether path is, or leads to, the file `other`. */
+static bool is_same_file(const struct stat *other, const char *path) {
+  struct stat info;
+  return path && stat(path, &info) == 0 && info.st_dev == other->st_dev && info.st_ino == other->st_ino;
+}
+
+/* Returns whether the path is a program that can be started and is neither this one nor the wheel's script that starts
+   it. */
 static bool is_other_program(const char *path) {
-  struct stat own, other;
+  struct stat other;
   if (stat(path, &other) != 0 || !S_ISREG(other.st_mode) || access(path, X_OK) != 0 || was_tried(path)) return false;
-  return stat("/proc/self/exe", &own) != 0 || own.st_dev != other.st_dev || own.st_ino != other.st_ino;
+  return !is_same_file(&other, "/proc/self/exe") && !is_same_file(&other, getenv("HARTSIFT_COLMAP_SCRIPT"));
 }
 
 /* Finds a program in PATH. */
