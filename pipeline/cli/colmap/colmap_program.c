@@ -41,18 +41,13 @@ static void note_tried(const char *path) {
   free(text);
 }
 
-/* Returns whether path is, or leads to, the file `other`. */
-static bool is_same_file(const struct stat *other, const char *path) {
-  struct stat info;
-  return path && stat(path, &info) == 0 && info.st_dev == other->st_dev && info.st_ino == other->st_ino;
-}
-
 /* Returns whether the path is a program that can be started and is neither this one nor the wheel's script that starts
    it. */
 static bool is_other_program(const char *path) {
-  struct stat other;
-  if (stat(path, &other) != 0 || !S_ISREG(other.st_mode) || access(path, X_OK) != 0 || was_tried(path)) return false;
-  return !is_same_file(&other, "/proc/self/exe") && !is_same_file(&other, getenv("HARTSIFT_COLMAP_SCRIPT"));
+  struct stat info;
+  const char *script = getenv("HARTSIFT_COLMAP_SCRIPT");
+  if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || access(path, X_OK) != 0 || was_tried(path)) return false;
+  return !cli_is_same_file(path, "/proc/self/exe") && !(script && cli_is_same_file(path, script));
 }
 
 /* Finds a program in PATH. */
