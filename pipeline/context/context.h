@@ -4,7 +4,6 @@
 #ifndef HARTSIFT_CONTEXT_CONTEXT_H
 #define HARTSIFT_CONTEXT_CONTEXT_H
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -78,20 +77,6 @@ size_t scratch_grid_bytes(uint32_t features);
 
 enum { ERROR_TEXT_BYTES = 1024, ERROR_LOCATION_BYTES = 96, REPORT_BYTES = 2048 };
 
-/* The split of a frame's octaves that was measured for pictures of one size. */
-typedef struct kept_split {
-  int32_t width, height, split; /* split 0: the entry is unused */
-} kept_split;
-
-enum { SPLITS_KEPT = 16 };
-
-/* The measured splits of a context and its workers. One of them measures; the others wait and use its result. */
-typedef struct split_table {
-  pthread_mutex_t lock;
-  kept_split kept[SPLITS_KEPT];
-  int32_t next; /* index of the entry that is replaced next */
-} split_table;
-
 struct hs_context {
   /* options; options.allocator is the caller's: features outlive the context and free their memory with it */
   hs_options options;
@@ -106,14 +91,13 @@ struct hs_context {
   stage_queue *queue;
   const struct engine *engine; /* runs frames and matching (engine.h) */
   void *engine_state;          /* the engine's state of this context; null: none */
+  void *engine_shared;         /* the engine's state of a context and its workers; null: none */
   unsigned char *match_memory; /* memory for matching; grows to the largest lists */
   size_t match_bytes;
   pid_t process;  /* process that made the context; a forked child has neither its threads nor its device */
   bool is_worker; /* the context belongs to a worker of images in flight */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
   struct hs_pairs *pairs;           /* the run over pairs in progress, or null */
-
-  split_table own_splits, *splits; /* HS_DEVICE_HYBRID only; a worker uses its owner's splits */
 
   frame_plan plan; /* plan of the last frame */
   unsigned char *slab;

@@ -57,7 +57,6 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->is_worker = true;
   c->keypoint_capacity = owner->keypoint_capacity;
   c->feature_capacity = owner->feature_capacity;
-  c->splits = owner->splits;
   c->engine = owner->engine;
   const hs_status st = c->engine->open(c, owner, NULL, why, sizeof why);
   if (st != HS_OK) {
@@ -79,7 +78,6 @@ void backend_release(hs_context *c) {
   hs_features_free(&c->view);
   hs_memory_release(a, c->slab);
   for (int use = 0; use < SCRATCH_COUNT; use++) hs_memory_release(a, c->scratch.memory[use]);
-  if (c->splits == &c->own_splits) pthread_mutex_destroy(&c->own_splits.lock);
   hs_memory_release(a, c);
 }
 

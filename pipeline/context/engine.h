@@ -153,6 +153,10 @@ typedef struct engine_tiles {
 
 /* Runs a frame whose first octaves the device computes, while the host computes the others. */
 typedef struct engine_split {
+  /* As engine.open and engine.close, of the device alone. */
+  hs_status (*open)(hs_context *context, const hs_context *owner, const char *variant, char *message,
+                    size_t message_bytes);
+  void (*close)(hs_context *context);
   size_t (*report)(const hs_context *context, char *text, size_t bytes); /* reports on the device, as engine.report */
   /* Runs all octaves of a frame on the device. */
   hs_status (*run)(hs_context *context, const frame_request *request, const frame_placement *placement,

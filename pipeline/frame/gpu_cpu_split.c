@@ -4,7 +4,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/base/memory.h"
 #include "pipeline/base/number_tools.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/context/options.h"
@@ -172,6 +174,33 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
   return st;
 }
 
+hs_status gpu_cpu_split_open(hs_context *c, const hs_context *owner, const char *variant, char *message, size_t bytes) {
+  split_table *table = owner ? owner->engine_shared : hs_memory_alloc(c->options.allocator, sizeof *table);
+  if (!table) {
+    hs_message_set(message, bytes, "out of memory: %zu bytes for measured splits", sizeof *table);
+    return HS_ERR_MEMORY;
+  }
+  if (!owner) {
+    memset(table, 0, sizeof *table);
+    if (pthread_mutex_init(&table->lock, NULL) != 0) {
+      hs_memory_release(c->options.allocator, table);
+      hs_message_set(message, bytes, "cannot make a lock");
+      return HS_ERR_THREAD;
+    }
+  }
+  c->engine_shared = table;
+  return c->engine->split->open(c, owner, variant, message, bytes);
+}
+
+void gpu_cpu_split_close(hs_context *c) {
+  split_table *table = c->engine_shared;
+  c->engine->split->close(c);
+  c->engine_shared = NULL;
+  if (c->is_worker || !table) return;
+  pthread_mutex_destroy(&table->lock);
+  hs_memory_release(c->options.allocator, table);
+}
+
 /* Returns the stored split for pictures of this size; 0: none. The caller holds the lock. */
 static int32_t kept_for(const split_table *table, const frame_request *r) {
   for (int i = 0; i < SPLITS_KEPT; i++) {
@@ -184,7 +213,7 @@ static int32_t kept_for(const split_table *table, const frame_request *r) {
 /* Chooses the split: from the options, or measured and stored for this size. The measurement holds the lock, because
    workers that measured at the same time would disturb each other and choose different splits. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
-  split_table *table = c->splits;
+  split_table *table = c->engine_shared;
   *split = c->options.split;
   if (*split > 0 || all == 0) return HS_OK;
   hs_status st = HS_OK;

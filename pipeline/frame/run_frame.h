@@ -5,6 +5,8 @@
 #ifndef HARTSIFT_FRAME_RUN_FRAME_H
 #define HARTSIFT_FRAME_RUN_FRAME_H
 
+#include <pthread.h>
+
 #include "pipeline/context/context.h"
 #include "pipeline/context/engine.h"
 
@@ -33,6 +35,27 @@ stage_status tiled_frame_run(hs_context *context, const frame_request *request, 
    The GPU computes the large octaves and their features. As soon as level 0 of the next octave exists, it is copied to
    the host, and the CPU computes the small octaves in the meantime (HartSift's heterogeneous pyramid, Li, Jia, Zhang,
    ICPADS 2017). The result has the same bytes for every split. */
+
+enum { SPLITS_KEPT = 16 };
+
+/* The split of a frame's octaves that was measured for pictures of one size. */
+typedef struct kept_split {
+  int32_t width, height, split; /* split 0: the entry is unused */
+} kept_split;
+
+/* context->engine_shared: the measured splits of a context and its workers. One of them measures; the others wait and
+ * use its result. */
+typedef struct split_table {
+  pthread_mutex_t lock;
+  kept_split kept[SPLITS_KEPT];
+  int32_t next; /* index of the entry that is replaced next */
+} split_table;
+
+/* Functions engine.open and engine.close of the hybrid engine: those of the device, and the measured splits. A worker
+   uses its owner's splits. */
+hs_status gpu_cpu_split_open(hs_context *context, const hs_context *owner, const char *variant, char *message,
+                             size_t message_bytes);
+void gpu_cpu_split_close(hs_context *context);
 
 /* Functions engine.run and engine.report of the hybrid engine. Frames with pictures or results in device memory, and
    frames with user keypoints, run on the device alone. Statuses: as engine_split and run_frame. */

@@ -39,11 +39,6 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   }
   make_tables(c);
   char why[ERROR_TEXT_BYTES] = "";
-  c->splits = &c->own_splits;
-  if (pthread_mutex_init(&c->own_splits.lock, NULL) != 0) {
-    hs_memory_release(adopted.allocator, c);
-    return hs_message_fail(HS_ERR_THREAD, message, message_bytes, "cannot make a lock");
-  }
   st = engine_choose(c, options_rules(&adopted)->variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
   if (st == HS_OK && c->no_device[0] && c->device_shown)

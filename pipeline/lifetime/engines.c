@@ -38,7 +38,9 @@ static const engine_tiles tiles = {.prepare = cuda_tiles_prepare,
                                    .query = cuda_tiles_query,
                                    .query_rows = cuda_tiles_query_rows};
 
-static const engine_split split = {.report = cuda_frame_report,
+static const engine_split split = {.open = cuda_frame_open,
+                                   .close = cuda_frame_close,
+                                   .report = cuda_frame_report,
                                    .run = cuda_frame_run,
                                    .begin = cuda_frame_begin,
                                    .level = cuda_frame_level,
@@ -84,13 +86,14 @@ static const engine_primitives primitives = {.alloc_host = cuda_alloc_host,
 
 /* Members that are equal in the CUDA engine and the hybrid engine. */
 #  define ON_CUDA                                                                                                      \
-    .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .open = cuda_frame_open,                       \
-    .close = cuda_frame_close, .memory = cuda_frame_memory, .query = cuda_frame_query,                                 \
-    .frames_in_memory = cuda_frames_in_memory, .use_results = cuda_frame_use_results, .give = cuda_frame_give,         \
-    .user_lists = cuda_user_lists, .user_keypoints_of = cuda_user_keypoints_of, .tiles = &tiles,                       \
-    .matching = &matching, .pairs = &pairs, .primitives = &primitives
+    .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .memory = cuda_frame_memory,                   \
+    .query = cuda_frame_query, .frames_in_memory = cuda_frames_in_memory, .use_results = cuda_frame_use_results,       \
+    .give = cuda_frame_give, .user_lists = cuda_user_lists, .user_keypoints_of = cuda_user_keypoints_of,               \
+    .tiles = &tiles, .matching = &matching, .pairs = &pairs, .primitives = &primitives
 
 static const engine cuda_engine = {.name = "cuda",
+                                   .open = cuda_frame_open,
+                                   .close = cuda_frame_close,
                                    .report = cuda_frame_report,
                                    .run = cuda_frame_run,
                                    .groups = cuda_frame_groups,
@@ -101,6 +104,8 @@ static const engine cuda_engine = {.name = "cuda",
    too. */
 static const engine hybrid_engine = {.name = "hybrid",
                                      .no_decoder = "the context is a hybrid one",
+                                     .open = gpu_cpu_split_open,
+                                     .close = gpu_cpu_split_close,
                                      .report = gpu_cpu_split_report,
                                      .run = gpu_cpu_split_run,
                                      .split = &split,

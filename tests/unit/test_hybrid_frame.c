@@ -79,18 +79,30 @@ static uint32_t room_of_device(const hs_context *c, feature_records *records) {
   return device.room;
 }
 
-static const engine_split fake_split = {.run = run_on_device,
+static hs_status open_nothing(hs_context *c, const hs_context *owner, const char *variant, char *message,
+                              size_t bytes) {
+  (void)c, (void)owner, (void)variant, (void)message, (void)bytes;
+  return HS_OK;
+}
+
+static void close_nothing(hs_context *c) { (void)c; }
+
+static const engine_split fake_split = {.open = open_nothing,
+                                        .close = close_nothing,
+                                        .run = run_on_device,
                                         .begin = begin_on_device,
                                         .level = hand_over,
                                         .finish = end_on_device,
                                         .want_capacity = want_room,
                                         .records = room_of_device};
 
-static const engine fake_hybrid = {.name = "hybrid", .run = gpu_cpu_split_run, .split = &fake_split};
+static const engine fake_hybrid = {
+    .name = "hybrid", .close = gpu_cpu_split_close, .run = gpu_cpu_split_run, .split = &fake_split};
 
 static hs_context *hybrid_context(const hs_options *options) {
   hs_context *c = extraction_context(options);
   c->engine = &fake_hybrid;
+  assert_int_equal(gpu_cpu_split_open(c, NULL, NULL, NULL, 0), HS_OK);
   return c;
 }
 
@@ -203,7 +215,7 @@ TEST(test_measured_split) {
   hs_context *c = hybrid_context(&p.options);
   for (int frame = 0; frame < 3; frame++) check_frame(&p, c, "measured");
   assert_int_equal(c->statistics.frames, 3);
-  assert_int_equal(c->splits->next, 1);
+  assert_int_equal(((const split_table *)c->engine_shared)->next, 1);
   hs_destroy(c);
   play_ends(&p);
 }
@@ -217,7 +229,7 @@ TEST(test_no_room_on_the_cpu) {
   c->options.max_memory_bytes = 1;
   check_frame(&p, c, "without room for the CPU's part");
   assert_string_equal(hs_last_error(c), "");
-  assert_int_equal(c->splits->kept[0].split, whole.reference.geometry.octave_count);
+  assert_int_equal(((const split_table *)c->engine_shared)->kept[0].split, whole.reference.geometry.octave_count);
   const int32_t before = device.runs_whole;
   check_frame(&p, c, "the next one");
   assert_int_equal(device.runs_whole, before + 1);
