@@ -63,7 +63,7 @@ colmap_effect colmap_effect_of(colmap_option_id id, colmap_command command);
 
 typedef struct colmap_value {
   bool is_set; /* whether the option is on the command line or in the project file */
-  char *text; /* value; "" if the option is not given and has no default */
+  char *text;  /* value; "" if the option is not given and has no default */
   bool flag;
   int64_t integer;
   double number;
