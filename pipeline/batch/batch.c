@@ -235,7 +235,7 @@ static hs_status check_options(const hs_batch_options *o, char *message, size_t 
     const char *name;
     int32_t value, least, most;
   } ranges[] = {
-      {"device_count", o->device_count, o->devices ? 1 : 0, o->devices ? BATCH_DEVICES_MAX : 0},
+      {"device_count", o->device_count, o->devices ? 1 : 0, o->devices ? HS_BATCH_DEVICES_MAX : 0},
       {"readers", o->readers, 0, BATCH_THREADS_MAX},
       {"held", o->held, 0, BATCH_THREADS_MAX},
       {"in_order", o->in_order, 0, 1},

@@ -25,7 +25,6 @@
 
 enum {
   BATCH_MESSAGE_BYTES = 1024,
-  BATCH_DEVICES_MAX = 64,
   BATCH_THREADS_MAX = 1024, /* maximum number of readers, and of results held */
   BATCH_FLYING_MAX = 256,   /* maximum of hs_options.in_flight */
   /* Maximum size of a JPEG that idle cores decode faster than a GPU: small files have little parallelism. */

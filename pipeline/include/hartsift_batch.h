@@ -57,13 +57,16 @@ typedef struct hs_batch_result {
   int32_t reserved[6];         /* 0 */
 } hs_batch_result;
 
+/* Maximum number of devices of a batch. */
+enum { HS_BATCH_DEVICES_MAX = 64 };
+
 /* Options of a batch. */
 typedef struct hs_batch_options {
   size_t struct_size; /* sizeof(hs_batch_options), set by hs_batch_options_init; fields are only appended */
   /* device_count pointers; each gets a context with these options and HS_WORKLOAD_THROUGHPUT. null: one context with
      the lowe profile. Read by hs_batch_open only */
   const struct hs_options *const *devices;
-  int32_t device_count; /* number of devices; 1..64, or 0 if devices is null; default 0 */
+  int32_t device_count; /* number of devices; 1..HS_BATCH_DEVICES_MAX, or 0 if devices is null; default 0 */
   /* Number of threads that read and decode. 0: one for each usable core if a context works on a GPU, else one plus one
      for every 8 cores; 0..1024; default 0 */
   int32_t readers;

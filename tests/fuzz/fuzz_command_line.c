@@ -60,7 +60,7 @@ static void use_options(const option_set *set) {
   fuzz_require(settings != NULL && !strchr(settings, '\n'));
   free(settings);
   if (batch_parse_devices(set, &devices, message, sizeof message) == CLI_DONE)
-    fuzz_require(devices.count >= 1 && devices.count <= BATCH_DEVICES_MAX);
+    fuzz_require(devices.count >= 1 && devices.count <= HS_BATCH_DEVICES_MAX);
   else
     fuzz_require(message[0] != '\0');
   message[0] = '\0';

@@ -45,8 +45,8 @@ struct batch_job {
   batch_devices devices;
   hs_options options;       /* options of the extraction, without the device */
   hs_expert_options expert; /* options.expert points here */
-  hs_options device_options[BATCH_DEVICES_MAX];
-  const hs_options *device_pointers[BATCH_DEVICES_MAX];
+  hs_options device_options[HS_BATCH_DEVICES_MAX];
+  const hs_options *device_pointers[HS_BATCH_DEVICES_MAX];
   cli_input input;
   hs_image mask; /* image of --mask; data null: no mask */
   image_masks masks;

@@ -154,8 +154,8 @@ static bool add_device(batch_devices *devices, batch_device device, char *messag
       return false;
     }
   }
-  if (devices->count == BATCH_DEVICES_MAX) {
-    snprintf(message, message_bytes, "--devices: expected at most %d devices", BATCH_DEVICES_MAX);
+  if (devices->count == HS_BATCH_DEVICES_MAX) {
+    snprintf(message, message_bytes, "--devices: expected at most %d devices", HS_BATCH_DEVICES_MAX);
     return false;
   }
   devices->each[devices->count++] = device;

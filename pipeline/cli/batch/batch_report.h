@@ -11,10 +11,9 @@
 #include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/progress.h"
+#include "pipeline/include/hartsift_batch.h"
 
 /* ------------------------------------------------------------ settings: devices, and what the results depend on */
-
-enum { BATCH_DEVICES_MAX = 64 };
 
 /* One device to use. */
 typedef struct batch_device {
@@ -23,7 +22,7 @@ typedef struct batch_device {
 } batch_device;
 
 typedef struct batch_devices {
-  batch_device each[BATCH_DEVICES_MAX];
+  batch_device each[HS_BATCH_DEVICES_MAX];
   int32_t count;
 } batch_devices;
 
@@ -56,15 +55,15 @@ typedef struct batch_report {
   size_t damaged, low_range;
   size_t empty;         /* kept or processed images that have no features */
   size_t changed, gone; /* images that changed, or are missing, since an earlier run */
-  size_t of_device[BATCH_DEVICES_MAX];
+  size_t of_device[HS_BATCH_DEVICES_MAX];
 } batch_report;
 
 /* Times of a batch, seconds. */
 typedef struct batch_times {
   double read_cpu_s, extract_cpu_s, write_cpu_s;
-  double first_s;                        /* seconds from the start to the first result */
-  double read_busy, write_busy;          /* share of the lifetime of these threads in which they worked */
-  double device_busy[BATCH_DEVICES_MAX]; /* share of time in which each device had an image in flight */
+  double first_s;                           /* seconds from the start to the first result */
+  double read_busy, write_busy;             /* share of the lifetime of these threads in which they worked */
+  double device_busy[HS_BATCH_DEVICES_MAX]; /* share of time in which each device had an image in flight */
 } batch_times;
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total);
