@@ -40,7 +40,7 @@ typedef struct detect_args {
   place_filter filter;
   void *work; /* stage_ops.detect_work_bytes */
   keypoint_list keypoints;
-  uint64_t *candidates; /* not null: receives the number of extrema */
+  uint64_t *candidates; /* receives the number of extrema; may be null */
   /* null: all samples of all octaves. Not null: only this part, of exactly one octave, and `work` is sized for
    * `follow` */
   const detect_part *part;

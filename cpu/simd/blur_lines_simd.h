@@ -15,10 +15,10 @@ typedef struct line_strip {
   border_mode border;
   float *memory; /* memory of four lines, line_floats each */
   size_t line_floats;
-  int32_t kept[2];       /* for the base: rows of the picture that two of these lines hold; -1: none */
+  int32_t kept[2];       /* for the base: the rows of the picture that two of these lines hold; -1: none */
   int32_t rows_ahead;    /* number of rows by which a line is prefetched early; 0: no prefetch */
   const float *prefetch; /* line to prefetch now, or null */
-  const float *inner;    /* null, or the line in the plane, from which all but the strip's ends is read */
+  const float *inner;    /* line in the plane, from which the strip except its ends is read; or null */
 } line_strip;
 
 /* LINE_END: minimum number of columns at either end of a wide strip that are filtered from a copy of the line; a

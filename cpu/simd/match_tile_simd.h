@@ -92,13 +92,13 @@ typedef struct byte_tile {
   const int32_t *row_constant; /* [TILE_ROWS]: |a|^2, shifted to the bits of the square in a key */
   const int32_t *panel;        /* [DOT_STEPS][PANEL] words, each packing DOT_VALUES bytes */
   const int32_t *constant;     /* [PANEL]: contribution of b to the key, shifted in the same way */
-  const int32_t *lowest;       /* null, or [PANEL]: minimum of a lane's keys, which excludes lanes beyond the list */
-  int32_t row_count;           /* number of valid rows, 1..TILE_ROWS; the others are padding, which also has an entry
-                                * in row_lanes */
-  int32_t row_number;          /* number of the first row, for the keys of columns */
-  int32_t vector_number;       /* number of the panel's first vector, for the keys of rows */
-  key_lanes *row_lanes;        /* [TILE_ROWS] */
-  key_lanes *columns;          /* null, or [TILE_VECTORS] */
+  const int32_t *lowest; /* [PANEL]: lower bound of the keys of a lane, which excludes lanes beyond the list; or null */
+  int32_t row_count;     /* number of valid rows, 1..TILE_ROWS; the others are padding, which also has an entry
+                          * in row_lanes */
+  int32_t row_number;    /* number of the first row, for the keys of columns */
+  int32_t vector_number; /* number of the panel's first vector, for the keys of rows */
+  key_lanes *row_lanes;  /* [TILE_ROWS] */
+  key_lanes *columns;    /* [TILE_VECTORS], or null */
 } byte_tile;
 
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3)

@@ -38,7 +38,7 @@ static size_t guide_bytes(size_t first, size_t second) {
 }
 
 uint64_t match_one_thread_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count) {
-  match_nearest asked; /* its content is never read: the size depends only on whether backward is null */
+  match_nearest asked; /* never read: the size depends only on whether backward is null */
   const match_args args = {.type = type,
                            .first = {NULL, NULL, (uint32_t)second_count},
                            .second = {NULL, NULL, (uint32_t)first_count},

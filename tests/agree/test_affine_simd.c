@@ -91,7 +91,7 @@ TEST(test_variants) {
   }
 }
 
-/* A patch of a user keypoint so large that a float cannot count its samples. */
+/* The user keypoint is so large that a float cannot count the samples of its patch. */
 TEST(test_large_patches) {
   enum { SIDE = 4400 };
   const affine_shape shape = {0.6f, 0.8f, 5.0f};
@@ -112,8 +112,8 @@ TEST(test_large_patches) {
   }
 }
 
-/* The largest possible differences, two rows of samples 0 and the next two rows 1, under the largest window of each
- * step: the sums keep their sign and approach their limit. */
+/* The differences are as large as possible: two rows of samples 0, then two rows of 1, under the largest window of each
+ * step. The sums keep their sign and approach their limit. */
 TEST(test_moments_do_not_overflow) {
   enum { SIDE = 257 };
   SCOPED_MEMORY float *data = calloc((size_t)SIDE * SIDE + SLACK, sizeof *data);
@@ -153,8 +153,8 @@ TEST(test_rows_of_orientation) {
   }
 }
 
-/* The same for the descriptor, in every direction, with angles near the axes, where the square's sides are parallel to
- * the rows. */
+/* The computed ranges of a patch contain every sample that the descriptor reads, in every direction. Angles near the
+ * axes are included, where the square's sides are parallel to the rows. */
 TEST(test_rows_of_descriptors) {
   enum { MIDDLE = AFFINE_DESCRIBE_SIDE / 2, ANGLES = 1440, NEAR = 8 };
   for (int32_t a = 0; a < ANGLES + 5 * NEAR; a++) {

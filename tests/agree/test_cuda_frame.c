@@ -53,9 +53,9 @@ GPU_TEST(test_profiles_and_sizes) {
     }
 }
 
-/* Pictures large enough to be uploaded in bands while their base is made: two, three and eight bands, on every
- * profile's grid. The caller's rows need not start on words. With this many features each feature has its own warp; in
- * the other, smaller pictures two warps share a feature. */
+/* These pictures are large enough to be uploaded in two, three or eight bands while their base is made, on every
+ * profile's grid. Their rows need not start at words. They have so many features that each feature gets its own warp;
+ * in smaller pictures two warps share a feature. */
 GPU_TEST(test_large_pictures) {
   static const int32_t sizes[][2] = {{1301, 1001}, {1601, 1203}, {2501, 1701}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
@@ -101,8 +101,8 @@ GPU_TEST(test_same_over_runs) {
   }
 }
 
-/* Alternating sizes, each extracted one to four times: launched kernel by kernel, recorded, replayed, evicted and
- * recorded anew; with and without a caller's stream. */
+/* Sizes alternate, each one to four times in a row, so that frames are launched kernel by kernel, recorded, replayed,
+ * evicted and recorded again; with and without a stream of the caller. */
 GPU_TEST(test_sizes_by_turns) {
 #if HARTSIFT_HAVE_CUDA
   enum { SIZES = 40 };
@@ -139,7 +139,7 @@ GPU_TEST(test_sizes_by_turns) {
 #endif
 }
 
-/* Initial capacities are far too small: the frame is repeated and gives the same result. */
+/* The initial capacities are far too small, so the frame is repeated. The result is the same. */
 GPU_TEST(test_overflow) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scoped_image im = extraction_scene(320, 240, 8, NULL);

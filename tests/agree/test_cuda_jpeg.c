@@ -87,8 +87,8 @@ static uint64_t next_random(uint64_t *state) {
   return *state >> 33;
 }
 
-/* Files with a few changed bits or bytes, several in flight: features or status equal those of the file decoded by
- * libjpeg. */
+/* Files have a few changed bits or bytes, and several are in flight. Features or status equal those of the file decoded
+ * by libjpeg. */
 TEST(test_mutated_files) {
   need_decoder();
   enum { AT_ONCE = 8 };

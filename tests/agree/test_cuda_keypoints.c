@@ -324,7 +324,7 @@ GPU_TEST(selection_agrees) {
   }
 }
 
-/* Every sample is a candidate: more than a block's list holds. */
+/* Every sample is a candidate, so there are more candidates than a block's list holds. */
 GPU_TEST(crowded_masks_agree) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(90, 70, 8, 1);
   assert_non_null(noise);
@@ -358,7 +358,7 @@ GPU_TEST(crowded_masks_agree) {
   device_frame_free(&d);
 }
 
-/* A list that is too short does not change the entries written, and counting continues. */
+/* A list that is too short has the right entries up to its end, and counting continues. */
 GPU_TEST(capacities_agree) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(200, 180, 21, 2);
   assert_non_null(noise);

@@ -302,7 +302,7 @@ GPU_TEST(test_contents) {
     }
 }
 
-/* The largest possible squared distance, and lists of unlike content. */
+/* Covers the largest possible squared distance, and two lists of unlike content. */
 GPU_TEST(test_far_apart) {
   assert_int_equal(cuda_match_prepare(), STAGE_OK);
   static const content pairs[][2] = {{ZEROS, FULL}, {FULL, ZEROS}, {SKEWED, FULL}, {NOISE, EXTREMES}, {ZEROS, SKEWED}};
@@ -329,7 +329,7 @@ GPU_TEST(test_float_sizes) {
     for (size_t j = i % 2; j < SIZES; j += 2) check_content(MATCH_F32, NOISE, sizes[i], sizes[j], "floats");
 }
 
-/* Descriptors with infinite or NaN squares are no candidates; those with tiny squares are. */
+/* Descriptors whose squared norm is infinite or NaN are no candidates; those with a tiny norm are. */
 GPU_TEST(test_floats_not_finite) {
   test_case t = {
       .type = MATCH_F32, .first = make_list(MATCH_F32, NOISE, 300), .second = make_list(MATCH_F32, NOISE, 200)};
@@ -378,7 +378,7 @@ GPU_TEST(test_captured) {
   }
 }
 
-/* More features than the pair tiles hold at their smallest size. */
+/* There are more features than the pair tiles hold at their smallest size. */
 GPU_TEST(test_many_pairs) {
   const uint32_t count = 1024u * 1024u + 77u;
   test_case t = {.type = MATCH_U8, .first = {.count = count}, .second = {.count = count}};

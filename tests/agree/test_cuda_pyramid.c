@@ -379,7 +379,7 @@ TEST(test_fused_bases) {
     }
 }
 
-/* Pictures of every kind. Most of them need several kernels, for example u8 gray with rows that start between words. */
+/* Covers pictures of every kind. Most need several kernels, for example u8 gray with rows that start between words. */
 TEST(test_bases) {
   if (!*state) skip_because(NEEDS_GPU);
   for (size_t i = 0; i < SIZE_COUNT; i++) {
@@ -472,8 +472,8 @@ TEST(test_candidates) {
   assert_true(check_extrema(*state, &(extrema_case){1000, 2000, 3, 1, 0.1f, false, false, 65536}) > 100000);
 }
 
-/* Samples and thresholds near zero, where the marching kernel's comparison of bits has special cases, and the largest
- * threshold. */
+/* Samples and thresholds are near zero, where the marching kernel's comparison of bits has special cases. The largest
+ * threshold is tried too. */
 TEST(test_candidates_near_zero) {
   static const float thresholds[] = {-0.0f, 0.0f, FLT_TRUE_MIN, 0.75f * FLT_MIN, FLT_MIN, FLT_MAX};
   if (!*state) skip_because(NEEDS_GPU);

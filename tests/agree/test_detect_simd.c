@@ -161,7 +161,7 @@ TEST(test_scales) {
   }
 }
 
-/* Few sample values: many neighbours equal the centre, and some centres are 0. */
+/* There are few sample values, so many neighbours equal the centre, and some centres are 0. */
 TEST(test_ties) {
   uint64_t found[2];
   for (int ties = 0; ties < 2; ties++) {

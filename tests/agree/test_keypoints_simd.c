@@ -202,7 +202,7 @@ TEST(test_profiles) {
   }
 }
 
-/* Every rule combined with another form of output. */
+/* Every rule is combined with another form of output. */
 TEST(test_options) {
   scoped_image image = extraction_scene(128, 140, 9, NULL);
   for (int i = 0; i < 9; i++) {
@@ -224,7 +224,8 @@ TEST(test_options) {
   }
 }
 
-/* Descriptors pooled over sizes, up to octaves that the picture does not have and down to windows of a few samples. */
+/* Descriptors are pooled over sizes. Some sizes would need octaves that the picture does not have; others have windows
+ * of a few samples. */
 TEST(test_pooled) {
   scoped_image image = extraction_scene(80, 75, 9, NULL);
   for (int i = 0; i < 5; i++) {
@@ -239,7 +240,7 @@ TEST(test_pooled) {
   }
 }
 
-/* Noise has keypoints everywhere: many in a word of the mask, and many peaks in a histogram. */
+/* Noise has many keypoints in a word of the mask, and many peaks in a histogram. */
 TEST(test_noise) {
   for (int smooth = 0; smooth < 2; smooth++) {
     SCOPED_MEMORY uint8_t *pixels = reference_noise(150, 90, 77, smooth);
@@ -269,7 +270,7 @@ TEST(test_filter) {
   assert_true(in_region > 0 && in_region < all && in_mask > 0 && in_mask < all);
 }
 
-/* Pictures that hardly contain a window, or no window. */
+/* The pictures hardly contain a window, or contain none. */
 TEST(test_small) {
   static const int32_t sizes[][2] = {{1, 1}, {2, 3}, {3, 3}, {5, 40}, {40, 5}, {9, 9}, {17, 11}, {33, 64}};
   uint32_t found = 0;

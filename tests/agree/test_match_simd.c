@@ -137,7 +137,7 @@ static void check_case(const match_case *c, stage_queue *queue) {
   free_result(expected);
 }
 
-/* Lengths about the sizes of tiles, panels and chunks. */
+/* Lists have lengths close to the sizes of tiles, panels and chunks. */
 TEST(sizes_agree) {
   static const uint32_t sizes[][2] = {{0, 0},    {0, 5},   {5, 0},    {1, 1},   {1, 2},    {2, 1},
                                       {3, 3},    {4, 64},  {5, 65},   {7, 63},  {127, 17}, {16, 127},
@@ -185,7 +185,8 @@ TEST(threads_agree) {
   }
 }
 
-/* More candidates than a key can number, with the nearest in the last vectors; then all squared distances equal. */
+/* There are more candidates than a key can number. First the nearest are in the last vectors; then all squared
+ * distances are equal. */
 TEST(many_candidates_agree) {
   const match_case few = {MATCH_U8, FEW_VALUES, 6, 17000, MATCH_UNGUIDED, true};
   check_case(&few, NULL);

@@ -278,8 +278,7 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
   return found;
 }
 
-/* Planes narrower and lower than any filter; strips whose halos reach both sides; ring buffers that wrap several
- * times. */
+/* Planes are narrower and lower than any filter; halos of strips reach both sides; ring buffers wrap several times. */
 TEST(test_sizes) {
   static const int32_t sizes[][2] = {{1, 1},    {1, 40},   {40, 2},   {7, 5},   {33, 90},
                                      {64, 130}, {385, 21}, {410, 30}, {790, 12}};
@@ -297,7 +296,7 @@ TEST(test_sizes) {
   assert_true(found > 1000);
 }
 
-/* First octaves of every kind, levels with rows at any alignment, every number of scales. */
+/* Covers first octaves of every kind, levels with rows at any alignment, and every number of scales. */
 TEST(test_scales) {
   for (int32_t scales = 1; scales <= SCALES_MAX; scales++) {
     octave_case c = {.width = 800 + scales, .height = 50, .scales = scales, .border = 5, .smooth = 2};
@@ -324,8 +323,7 @@ TEST(test_rules) {
   }
 }
 
-/* Candidates that leave the rows in the ring buffers and settle elsewhere, at every level, in levels made for them
- * alone. */
+/* Candidates leave the rows in the ring buffers and settle elsewhere, at every level. For them levels are made anew. */
 TEST(test_escaped_candidates) {
   octave_case c = {
       .width = 400, .height = 200, .first_octave = -1, .scales = 2, .border = 1, .sigma = 1.0, .steps = 0.7};
@@ -344,7 +342,7 @@ TEST(test_escaped_candidates) {
   assert_true(check_octave(*state, &c) > 300);
 }
 
-/* Few samples exceed the threshold, so that most blocks of a row, and some whole rows, are skipped. */
+/* Few samples exceed the threshold, so most blocks of a row, and some whole rows, are skipped. */
 TEST(test_few_above) {
   octave_case c = {.width = 1700, .height = 260, .first_octave = 1, .scales = 3, .border = 1, .smooth = 5};
   c.sigma = 1.0;
@@ -359,7 +357,7 @@ TEST(test_few_above) {
   assert_true(found[1] > 0 && found[1] < found[0]);
 }
 
-/* Made from another octave's level with even and odd sides. */
+/* The octave is made from a level of a finer octave with even and odd sides. */
 TEST(test_halved) {
   static const int32_t sizes[][2] = {{2, 3}, {81, 61}, {1601, 40}, {1700, 131}};
   uint64_t found = 0;
@@ -409,7 +407,7 @@ static void check_end(stage_queue *const *queues, const octave_case *c, int stop
   free_setting(&s);
 }
 
-/* Cancels between strips, and between the separate stages that follow an overflow of the fused pass. */
+/* Covers cancelling between strips, and between the separate stages that follow an overflow of the fused pass. */
 TEST(test_ends) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.6, .steps = 0.5, .smooth = 2};
   check_end(*state, &c, 1, 3);

@@ -1,4 +1,4 @@
-/* Base, level step and halving: every variant this machine can run against the reference, bit for bit. */
+/* Base, level step and halving: every variant this machine can run equals the reference bit for bit. */
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
@@ -99,7 +99,7 @@ TEST(test_blur_patterns) {
   }
 }
 
-/* More than one strip for every thread count, strips that need no copy of their lines, and bands. */
+/* There are several strips for every number of threads, strips that need no copy of their lines, and bands. */
 TEST(test_blur_strips) {
   static const blur_case cases[] = {{2500, 37, 13, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {1025, 21, 5, BORDER_REPLICATE, PATTERN_NOISE, 7},
@@ -113,14 +113,14 @@ TEST(test_blur_strips) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_blur(*state, &cases[i]);
 }
 
-/* Planes large enough for writes that bypass the caches, with whole and with partial vectors at the right. */
+/* Planes are so large that writes bypass the caches, with whole and partial vectors at the right end. */
 TEST(test_blur_large) {
   static const blur_case cases[] = {{2048, 1025, 2, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {2050, 1030, 3, BORDER_REPLICATE, PATTERN_NOISE, 14}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_blur(*state, &cases[i]);
 }
 
-/* Products and sums whose last bits differ between a fused multiply-add and two roundings, and denormals. */
+/* The last bits of products and sums differ between a fused multiply-add and two roundings. Denormals are included. */
 TEST(test_blur_small_values) {
   stage_queue *const *queues = *state;
   const blur_case c = {67, 20, 6, BORDER_REFLECT_101, PATTERN_NOISE, 0};
@@ -256,7 +256,7 @@ TEST(test_base_strips) {
 TEST(test_halve) {
   stage_queue *const *queues = *state;
   for (int s = 0; s < SIZE_COUNT; s++) {
-    const int32_t width = sizes[s][0] + 1, height = sizes[s][1] + 1; /* at least 2, so that a half has a sample */
+    const int32_t width = sizes[s][0] + 1, height = sizes[s][1] + 1; /* at least 2, so that the half has a sample */
     SCOPED_BY(plane_free) guarded_plane in = plane_make(width, height, (size_t)width + 3);
     plane_fill(&in, PATTERN_NOISE, 5);
     SCOPED_BY(plane_free) guarded_plane expected = plane_make(width / 2, height / 2, (size_t)width);

@@ -174,10 +174,10 @@ TEST(test_borders) {
   assert_true(check_windows(131, 65, 2, 12.0f, 8.0f) > 1000);
 }
 
-/* A chunk of features on a constant level: no gradient, no peak, empty descriptors. */
+/* A chunk of features lies on a constant level: there are no gradients and no peaks, and descriptors are empty. */
 TEST(test_constant) { assert_int_equal(check_windows(50, 40, 1, 3.0f, 3.0f), 0); }
 
-/* Windows of up to WINDOW_RADIUS_MAX samples, complete in one direction and cut off in the other. */
+/* Windows of up to WINDOW_RADIUS_MAX samples are complete in one direction and cut off in the other. */
 TEST(test_huge) {
   assert_true(check_windows(4300, 7, 2, 455.0f, 193.0f) > 100);
   assert_true(check_windows(7, 4300, 2, 455.0f, 193.0f) > 100);

@@ -72,7 +72,7 @@ static hs_status create_and_end(hs_allocator *allocator) {
   return st;
 }
 
-TEST(test_create) { assert_int_equal(fail_each(create_and_end), 2); /* the context and its pool */ }
+TEST(test_create) { assert_int_equal(fail_each(create_and_end), 2); /* allocations: the context and its pool */ }
 
 /* Picture and features made with the C library's allocator, for comparison. */
 static hs_image scene;
@@ -116,7 +116,9 @@ static hs_status describe_and_end(hs_allocator *allocator) {
   return st;
 }
 
-TEST(test_describe) { assert_int_equal(fail_each(describe_and_end), 7); /* and two lists of the call */ }
+TEST(test_describe) {
+  assert_int_equal(fail_each(describe_and_end), 7); /* allocations of the frame, and two lists of the call */
+}
 
 static hs_status patches_and_end(hs_allocator *allocator) {
   enum { PATCHES = 3, SIDE = 32 };
@@ -138,7 +140,7 @@ static hs_status patches_and_end(hs_allocator *allocator) {
 }
 
 TEST(test_patches) {
-  assert_int_equal(fail_each(patches_and_end), 5); /* their positions, the levels and the gray picture */
+  assert_int_equal(fail_each(patches_and_end), 5); /* allocations: positions, levels and the gray picture */
 }
 
 static hs_status view_and_end(hs_allocator *allocator) {
@@ -233,7 +235,7 @@ TEST(test_known_size_allocates_nothing) {
 
 /* ------------------------------------------------------------------ sizes */
 
-/* The query equals the bytes that the context holds, without results. */
+/* The query equals the bytes that the context holds without results. */
 TEST(test_query_is_what_is_held) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
     byte_counter bytes = {0};

@@ -464,7 +464,7 @@ class Databases(EndlessCase):
         return os.path.getsize(self.path(name)) if os.path.exists(self.path(name)) else 0
 
     def content(self, name="out.db"):
-        """The results of every image, in the order of image numbers."""
+        """Returns the results of every image, in the order of image numbers."""
         return self.ask(
             "SELECT i.image_id, i.camera_id, i.name, k.rows, k.data, d.data FROM images i "
             "JOIN keypoints k USING (image_id) JOIN descriptors d USING (image_id) ORDER BY i.image_id", name=name)

@@ -140,7 +140,7 @@ TEST(test_bad_creation) {
   assert_memory_equal(small, "opti\0xx", 8);
   assert_int_equal(hs_create_explained(&c, &bad, NULL, 100), HS_ERR_OPTION);
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
-  assert_string_equal(message, ""); /* nothing to explain */
+  assert_string_equal(message, ""); /* an empty text: there is nothing to explain */
 }
 
 TEST(test_bad_masks) {
@@ -204,7 +204,7 @@ TEST(test_extract_into) {
 
 /* ------------------------------------------------------------------ user keypoints */
 
-/* None of these keypoints can be described; the others in the list can. */
+/* None of the chosen keypoints can be described; the others in the list can. */
 TEST(test_undescribable_keypoints) {
   const hs_keypoint good = expected.keypoints[5];
   enum { BAD = 14 };
@@ -253,7 +253,8 @@ TEST(test_describe_edge_cases) {
   check_usable();
 }
 
-/* A later header's struct is longer: known fields are filled, the others zero, and nothing after it is written. */
+/* The struct of a later header is longer: known fields are filled, the others are zero, and nothing after the struct is
+ * written. */
 TEST(test_statistics_of_a_later_header) {
   struct {
     hs_statistics known;

@@ -37,7 +37,7 @@ class CameraCase(BatchCase):
         self.photos = [f"photos/{name}.jpg" for name in photos]
 
     def cameras(self, name="d.db"):
-        """Model, whether the focal length is known, and the parameters, by image names."""
+        """Returns, by image name: model, whether the focal length is known, and the parameters."""
         found = self.ask("SELECT images.name, model, prior_focal_length, params FROM images JOIN cameras USING (camera_id)"
                          " ORDER BY name", name=name)
         return {image[:1]: (model, prior, struct.unpack(f"<{len(data) // 8}d", data)) for image, model, prior, data in found}
@@ -199,7 +199,7 @@ class FolderCase(CameraCase):
         return {image: camera for image, camera in self.ask("SELECT name, camera_id FROM images ORDER BY name", name=name)}
 
     def content(self, name="d.db"):
-        """The sets of images that share a camera, with that camera."""
+        """Returns the sets of images that share a camera, with that camera."""
         found = self.ask("SELECT images.name, model, width, prior_focal_length, params, camera_id FROM images"
                          " LEFT JOIN cameras USING (camera_id) ORDER BY images.name", name=name)
         return [(*row[:-1], min(other[0] for other in found if other[-1] == row[-1])) for row in found]
@@ -321,7 +321,7 @@ class There(FolderCase):
                 self.assertEqual(set(self.of_images(name).values()), {3})
             cameras = len(set(self.of_images(name).values()))
             self.assertEqual(self.ask("SELECT count(*) FROM cameras", name=name), [(cameras,)], options)
-            self.add(self.photos, *options, name=name)  # now they are as requested
+            self.add(self.photos, *options, name=name)  # now cameras are as requested
 
     def test_the_same_camera_is_no_change(self):
         for options in ([], ["--camera-params", "90,120,80,0"]):

@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import FAILED, SKIPPED, USAGE, CommandCase, built_with, main  # noqa: E402
 
-# Neither is divided by 2, 4 or 8.
+# Neither side can be divided by 2, 4 or 8.
 WIDTH, HEIGHT = 301, 217
 
 

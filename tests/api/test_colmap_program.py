@@ -60,7 +60,7 @@ class ColmapCase(CommandCase):
         return [name for (name,) in self.ask("SELECT name FROM images ORDER BY image_id")]
 
     def cameras(self):
-        """The cameras of the images, in their order."""
+        """Returns the cameras of the images, in their order."""
         return [camera for (camera,) in self.ask("SELECT camera_id FROM images ORDER BY name")]
 
     def script(self, name, text):
@@ -400,7 +400,7 @@ class Matches(ColmapCase):
         self.write("d.db", Matches.database)
 
     def pairs(self):
-        """The verified pairs by the numbers in their names."""
+        """Returns the verified pairs, by the numbers in their names."""
         ids = {image: int(name[0]) for image, name in self.ask("SELECT image_id, name FROM images")}
         found = self.ask("SELECT pair_id, rows FROM two_view_geometries")
         return sorted((ids[pair // 2147483647], ids[pair % 2147483647]) for pair, rows in found if rows > 0)

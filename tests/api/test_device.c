@@ -37,7 +37,7 @@ static hs_features cpu_features(const hs_options *options, const hs_image *image
   return extraction_once(&o, image);
 }
 
-/* The picture and the CPU's features, computed once for repeated use. */
+/* The picture and the CPU's features, computed once. */
 static hs_image scene;
 static hs_features expected;
 
@@ -153,7 +153,7 @@ GPU_TEST(test_max_memory) {
   extraction_check_equal(&all, &f, "without the limit");
 }
 
-/* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
+/* Lists would have to exceed the limit: the frame is refused, and the next frame does not keep the lists' size. */
 GPU_TEST(test_lists_beyond_the_limit) {
   enum { WIDTH = 150, HEIGHT = 120 };
   static const uint8_t black[WIDTH * HEIGHT];
@@ -168,7 +168,8 @@ GPU_TEST(test_lists_beyond_the_limit) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(WIDTH, HEIGHT, 9u, 0);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = WIDTH, .height = HEIGHT};
-  const hs_image plain = {.data = black, .width = WIDTH, .height = HEIGHT}; /* needs all memory except longer lists */
+  /* the frame needs all memory that the limit leaves, so its lists cannot be longer */
+  const hs_image plain = {.data = black, .width = WIDTH, .height = HEIGHT};
   scoped_image few = extraction_scene(60, 50, 1, NULL);
   scoped_features few_expected = cpu_features(&o, &few), all = cpu_features(&o, &image), f = {0};
   o.max_memory_bytes = room;

@@ -260,7 +260,7 @@ TEST(test_damage_cpu) { check_damage(HS_DEVICE_CPU); }
 
 TEST(test_damage_cuda) { check_damage(HS_DEVICE_CUDA); }
 
-/* Failures are explained in the caller's buffer, also failures of the call itself. */
+/* The caller's buffer explains failures, including failures of the call itself. */
 TEST(test_reasons_of_loading) {
   char message[256] = "";
   const hs_load_options load = {.struct_size = sizeof load, .message = message, .message_bytes = sizeof message};
@@ -320,7 +320,7 @@ TEST(test_arguments) {
   assert_non_null(strstr(hs_last_error(c), "region"));
 }
 
-/* EXIF is available with the features. The limits of loading apply, or the context's if it has none. */
+/* EXIF is available with the features. Limits of `load` apply, or the context's if load has none. */
 TEST(test_exif_and_limits) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   scoped_context *c = extraction_context(&o);
@@ -346,7 +346,7 @@ TEST(test_exif_and_limits) {
   assert_int_equal(hs_wait(c, &f), HS_ERR_LIMIT);
 }
 
-/* Every allocation fails once: that image fails, the next one succeeds, nothing leaks. */
+/* Each allocation fails once: the image fails, the next one succeeds, and nothing leaks. */
 TEST(test_allocations) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_features expected = separately(0, &loads[2], NULL), f = {0};

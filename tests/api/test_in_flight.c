@@ -135,7 +135,7 @@ static void check_groups(hs_device device) {
 
 TEST(test_batches_cuda) { check_groups(HS_DEVICE_CUDA); }
 
-/* Lists that are too short for some images of a group: the group is repeated with longer lists. */
+/* Lists are too short for some images of a group, so the group is repeated with longer lists. */
 TEST(test_overflow_in_group) {
   enum { PICTURES = 24, SIDE = 200 };
   hs_options o;
@@ -143,7 +143,7 @@ TEST(test_overflow_in_group) {
   o.in_flight = PICTURES;
   o.images_per_launch = 8;
   scoped_image dense = extraction_scene(SIDE, SIDE, 4, NULL);
-  SCOPED_MEMORY uint8_t *flat = malloc(SIDE * SIDE); /* except for one square */
+  SCOPED_MEMORY uint8_t *flat = malloc(SIDE * SIDE); /* the picture is flat except for one square */
   assert_non_null(flat);
   memset(flat, 100, SIDE * SIDE);
   for (int y = 80; y < 110; y++) memset(flat + y * SIDE + 80, 200, 30);
@@ -153,7 +153,8 @@ TEST(test_overflow_in_group) {
   scoped_features of_dense = extraction_once(&plain, &dense), of_sparse = extraction_once(&plain, &sparse), f = {0};
   assert_true(of_sparse.count > 0 && of_dense.count > of_sparse.count + 64);
   scoped_context *c = extraction_context(&o);
-  c->keypoint_capacity = c->feature_capacity = (uint32_t)of_sparse.count + 32; /* the workers take this over */
+  /* the workers start with these capacities */
+  c->keypoint_capacity = c->feature_capacity = (uint32_t)of_sparse.count + 32;
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, i % 5 == 3 ? &dense : &sparse, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);
@@ -239,7 +240,8 @@ TEST(test_grown_lists_in_groups) {
   plain.device = HS_DEVICE_CPU;
   scoped_features expected = extraction_once(&plain, &image), f = {0};
   scoped_context *c = extraction_context(&o);
-  c->keypoint_capacity = c->feature_capacity = 1 << 18; /* 80 MB a picture; the workers take this over */
+  /* 80 MB for a picture; the workers start with these capacities */
+  c->keypoint_capacity = c->feature_capacity = 1 << 18;
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);

@@ -86,7 +86,8 @@ static void handle_crash(int number) {
   _exit(42);
 }
 
-/* The caller's crash handler runs on the worker that reads missing pixels (a mapped file that was truncated). */
+/* The worker reads pixels that are missing (a mapped file that was truncated), and the caller's crash handler runs on
+ * the worker's thread. */
 TEST(test_fault_of_a_lane_is_handled) {
   int child_status = -1;
   const pid_t child = fork();
@@ -157,8 +158,8 @@ TEST(test_threads_of_lanes) {
   assert_int_equal(hs_wait(c, &f), HS_OK);
 }
 
-/* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, because the counting
- * allocator serves one thread. */
+/* Each allocation fails once: the context stays usable, and nothing leaks. One image is in flight at a time, because
+ * the counting allocator serves one thread. */
 TEST(test_allocations) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   scoped_image image = extraction_scene(70, 60, 3, NULL);

@@ -70,7 +70,7 @@ TEST(test_max_memory) {
   assert_true(s.workspace_bytes <= small);
 }
 
-/* If the system has no memory for the whole frame, the message says how to extract it within less. */
+/* If the system has no memory for the whole frame, the message says which limit to set. */
 TEST(test_advice_without_memory) {
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -90,7 +90,7 @@ TEST(test_advice_without_memory) {
   assert_true(is_told);
 }
 
-/* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
+/* Lists would have to exceed the limit: the frame is refused, and the next frame does not keep the lists' size. */
 TEST(test_lists_beyond_the_limit) {
   hs_options o = extraction_options(HS_PROFILE_VLFEAT);
   /* noise without thresholds, finely sampled: far more features than the lists' initial capacity */
@@ -103,7 +103,8 @@ TEST(test_lists_beyond_the_limit) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(150, 120, 9u, 0);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 150, .height = 120};
-  scoped_image plain = extraction_blank(150, 120); /* needs all memory except longer lists */
+  /* the frame needs all memory that the limit leaves, so its lists cannot be longer */
+  scoped_image plain = extraction_blank(150, 120);
   o.max_memory_bytes = room;
   scoped_context *c = extraction_context(&o);
   scoped_features f = {0};
@@ -117,7 +118,7 @@ TEST(test_lists_beyond_the_limit) {
   c = extraction_context(&o);
   assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
   hs_statistics s = statistics_of(c);
-  /* once for the keypoints, and possibly once more for the features of these keypoints */
+  /* lists grow once for the keypoints, and possibly once more for the features of these keypoints */
   assert_true((s.regrown_frames == 1 || s.regrown_frames == 2) && s.frames == 1 && s.features == f.count);
   const uint64_t regrown = s.regrown_frames;
   assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK); /* the lists have grown once and keep their size */
@@ -162,7 +163,7 @@ TEST(test_backend_report) {
   assert_non_null(strstr(report, "\ndetect: ref\n"));
 }
 
-/* Sizes too small for a keypoint give none; thin and tiny ones do no harm in any profile. */
+/* Pictures too small for a keypoint give none; thin and tiny ones do no harm in any profile. */
 TEST(test_extreme_sizes) {
   static const int32_t sizes[][2] = {{1, 1}, {1, 100000}, {100000, 1}, {3, 3}, {2, 5}, {5, 2}, {1, 2}, {100000, 2}};
   SCOPED_MEMORY uint8_t *noise = reference_noise(100000, 2, 3u, 0);
@@ -180,7 +181,7 @@ TEST(test_extreme_sizes) {
   }
 }
 
-/* Small sizes in sequence, in one context, at every first octave. */
+/* One context extracts small pictures of all sizes, at every first octave. */
 TEST(test_all_small_sizes) {
   SCOPED_MEMORY uint8_t *noise = reference_noise(40, 40, 3u, 1);
   assert_non_null(noise);

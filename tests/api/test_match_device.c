@@ -149,7 +149,7 @@ GPU_TEST(test_empty_lists) {
   free_views(&v);
 }
 
-/* Results of contexts on one device, matched in device memory. */
+/* Results of contexts on one device are matched in device memory. */
 GPU_TEST(test_resident_results) {
   hs_context *gpu[2] = {context_on(HS_DEVICE_CUDA, NULL), context_on(HS_DEVICE_CUDA, NULL)};
   hs_cuda_features left[2];

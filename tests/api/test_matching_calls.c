@@ -4,7 +4,7 @@
  */
 #include "tests/support/test.h"
 
-/* Two lists of bytes, one of floats, one without descriptors. */
+/* Two lists with byte descriptors, one with floats, and one without descriptors. */
 typedef struct lists {
   hs_features a, b, floats, bare;
   hs_context *context;
@@ -179,8 +179,8 @@ SHARED_TEST(empty_lists) {
   assert_true(m.pairs[0].second == 0 && isinf(m.pairs[0].next_distance));
 }
 
-/* With one feature there is no second nearest: without the ratio test it matches every feature, whatever the other
- * tests. */
+/* With one feature there is no second nearest. Without the ratio test it matches every feature, whatever the other
+ * tests are. */
 SHARED_TEST(a_single_feature_has_one_match) {
   scoped_matches one_way = {0}, mutual = {0};
   hs_match_options o;
@@ -217,7 +217,7 @@ SHARED_TEST(a_single_feature_has_one_match) {
   free(copies);
 }
 
-/* Only a guide reads the positions. */
+/* Positions are read only for a guide. */
 SHARED_TEST(places_are_for_guides) {
   hs_features bare = l->a;
   scoped_matches m = {0};
@@ -230,12 +230,12 @@ SHARED_TEST(places_are_for_guides) {
   assert_non_null(strstr(hs_last_error(l->context), "keypoints"));
 }
 
-/* The n-th allocation fails for each n; then the same call succeeds. Returns the number of allocations. */
+/* The n-th allocation fails, for each n; then the same call succeeds. */
 SHARED_TEST(allocations_may_fail) {
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
   o.ratio = 0.0;
-  for (size_t n = 3; n <= 5; n++) { /* the first two are the context's */
+  for (size_t n = 3; n <= 5; n++) { /* allocations 1 and 2 belong to the context */
     scoped_counter counter = {.fail_at = n, .fill = 0xa5};
     const hs_allocator allocator = counted_allocator_make(&counter);
     hs_options options = extraction_options(HS_PROFILE_LOWE);

@@ -236,7 +236,7 @@ TEST(guides_agree) {
   }
 }
 
-/* The first two equal the result of hs_find_nearest. */
+/* For k = 2 the results equal those of hs_find_nearest. */
 TEST(two_are_the_two_nearest) {
   scoped_features a = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 200, 1), b = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 180, 2);
   SCOPED_MEMORY hs_nearest *two = malloc(a.count * sizeof *two);
@@ -251,7 +251,7 @@ TEST(two_are_the_two_nearest) {
   }
 }
 
-/* Enough rows for several chunks, which a low memory limit makes smaller. */
+/* There are enough rows for several chunks; a low memory limit makes chunks smaller. */
 TEST(chunks_agree) {
   scoped_features a = make_list(HS_DESCRIPTOR_U8, FEW, 1500, 1), b = make_list(HS_DESCRIPTOR_U8, FEW, 40, 2);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -296,7 +296,7 @@ TEST(wrong_arguments_are_named) {
   hs_neighbour_lists_free(NULL);
 }
 
-/* Every allocation may fail; nothing leaks then, and the lists are empty or complete. */
+/* Each allocation fails once: nothing leaks, and the lists are empty or complete. */
 TEST(allocations_may_fail) {
   scoped_features a = make_list(HS_DESCRIPTOR_U8, FEW, 40, 1);
   scoped_counter counted = {0};

@@ -165,7 +165,7 @@ SHARED_TEST(descriptors_of_two_types) {
   }
 }
 
-/* Ended after some results, with the context destroyed before or after the run. */
+/* The run is ended after some results, and the context is destroyed before or after the run. */
 SHARED_TEST(ended_early) {
   for (int context_first = 0; context_first < 2; context_first++)
     for (size_t taken = 0; taken < 12; taken += 4) {
@@ -245,8 +245,8 @@ TEST(waiting_ends) {
   assert_int_equal(result->match_count, 0);
 }
 
-/* One allocation after another fails, for later ones every third: the run does not begin, or ends, or the pair reports
- * it; nothing leaks. */
+/* Allocations fail one by one; of later ones, every third. The run does not begin, or ends, or the pair reports the
+ * failure. Nothing leaks. */
 SHARED_TEST(failing_allocations) {
   hs_verify_options verify;
   (void)hs_verify_options_init(&verify, HS_FUNDAMENTAL);

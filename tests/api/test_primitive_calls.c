@@ -1,4 +1,4 @@
-/* Refusals of the primitives: their statuses and messages, and outputs stay unwritten. */
+/* The primitives refuse bad arguments with a status and a message, and leave outputs unwritten. */
 #include "tests/support/test.h"
 
 typedef struct fixture {
@@ -167,7 +167,7 @@ TEST_ON_FIXTURE(test_use_after_failure) {
   assert_true(hs_last_error(f->context)[0] == '\0');
 }
 
-/* Refused as by hs_create and hs_match. */
+/* The call is refused with the same status as by hs_create and hs_match. */
 TEST(test_instruction_set_that_is_not_there) {
   const float values[4] = {1, 2, 3, 4};
   const hs_array array = {.data = values, .width = 4, .height = 1, .type = HS_ELEMENT_F32};

@@ -142,7 +142,7 @@ TEST(every_call_can_end) {
   }
 }
 
-/* Lists so long that matching calls the function between slices of the first. */
+/* The lists are so long that matching calls the function between slices of the first list. */
 TEST(slices_do_not_show) {
   enum { COLUMNS = (1 << 20) + 5, ROWS = 300 };
   hs_features rows = {0}, columns = {.count = COLUMNS, .descriptor_type = HS_DESCRIPTOR_U8};
@@ -173,7 +173,7 @@ TEST(slices_do_not_show) {
   hs_features_free(&rows);
 }
 
-/* A picture whose octaves use fused passes: however it ends, the reported work adds up. */
+/* The octaves of this picture use fused passes. However the pass ends, the reported work adds up. */
 TEST(large_octaves_add_up) {
   scoped_image large = extraction_scene(1300, 1250, 5, NULL);
   for (int32_t threads = 1; threads <= 2; threads++) {

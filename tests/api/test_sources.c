@@ -87,7 +87,7 @@ static void check_source(hs_context *c, const hs_source *source, const hs_featur
   }
   hs_source_free(&loaded);
   assert_null(loaded.image.data);
-  assert_int_equal(hs_extract_source(c, &loaded, &found), HS_ERR_IMAGE); /* freed: it has no pixels */
+  assert_int_equal(hs_extract_source(c, &loaded, &found), HS_ERR_IMAGE); /* the freed source has no pixels */
 }
 
 TEST(test_kinds) {
@@ -155,7 +155,7 @@ static hs_image tall_picture(hs_sample_type type) {
   return image;
 }
 
-/* Under a memory limit the rows are never in memory all at once: the workspace holds a band. */
+/* Under a memory limit the picture is never in memory as a whole: the workspace holds a band of rows. */
 TEST(test_rows_in_tiles) {
   for (int type = HS_U8; type <= HS_F32; type++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -182,8 +182,8 @@ TEST(test_rows_in_tiles) {
   }
 }
 
-/* A status returned by the row function becomes the call's status, with rows held or not; afterwards the rows are
- * usable again. */
+/* The status returned by the row function becomes the call's status, whether rows are kept or not. The rows are usable
+ * again afterwards. */
 TEST(test_rows_that_fail) {
   scoped_image image = tall_picture(HS_U8);
   for (int in_tiles = 0; in_tiles < 2; in_tiles++) {
@@ -207,7 +207,7 @@ TEST(test_rows_that_fail) {
   }
 }
 
-/* Limits and sizes of load apply to rows as to files. */
+/* Limits and sizes of `load` apply to rows as they do to files. */
 TEST(test_rows_with_load) {
   need_file();
   scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
@@ -226,7 +226,7 @@ TEST(test_rows_with_load) {
   assert_int_equal(hs_extract_source(c, &rows, &found), HS_ERR_UNSUPPORTED);
 }
 
-/* Drops the left half; a mask of another size is refused, for a file as soon as its size is known. */
+/* The mask drops the left half. A mask of another size is refused; for a file, as soon as its size is known. */
 TEST(test_masks) {
   need_file();
   scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
@@ -345,8 +345,8 @@ TEST(test_wrong_use) {
   assert_int_equal(hs_count_in_flight(c), 0);
 }
 
-/* Memory of a prefetch comes from load's allocator and is returned to it; a view allocates nothing; a failure is
- * explained. */
+/* A prefetch takes memory from the allocator of `load` and returns it there. A source of pixels needs no memory. A
+ * failure is explained. */
 TEST(test_memory_and_message) {
   need_file();
   scoped_counter counter = {0};

@@ -53,12 +53,14 @@ FAKE_TEST(test_resident_results) {
   assert_true(!fake.gpus[0].entered && fake.gpus[1].launches > 0);
 }
 
-/* The first frame of a size makes no graph and neither allocates nor frees; its second frame makes the graph. */
+/* The first frame of a size makes no graph, and neither allocates nor frees. The second frame of that size makes the
+ * graph. */
 FAKE_TEST(test_first_of_a_size) {
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
   scoped_context *c = extraction_context(&o);
   scoped_features f = {0};
-  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* the larger picture: memory for both */
+  /* the larger picture comes first, so that memory suffices for both */
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
   const int64_t alive = fake.alive;
   const size_t used = fake.gpus[0].used_bytes;
   for (int i = 0; i < 4; i++) {
@@ -69,8 +71,8 @@ FAKE_TEST(test_first_of_a_size) {
   }
 }
 
-/* Workers use one spare graph for new sizes of one kind: each new size updates it. The last size, met again, keeps
- * it. */
+/* Workers use one spare graph for new sizes of one kind, and each new size updates that graph. When the last size comes
+ * again, it keeps the graph. */
 FAKE_TEST(test_sizes_of_a_lane) {
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
   o.in_flight = 1;
@@ -106,7 +108,7 @@ FAKE_TEST(test_every_profile) {
     }
 }
 
-/* A picture large enough to be uploaded in bands. */
+/* The picture is large enough to be uploaded in bands. */
 TEST(test_bands) {
   fake_reset(1);
   scoped_image large = extraction_scene(1300, 800, 3, NULL);
@@ -118,8 +120,8 @@ TEST(test_bands) {
   extraction_check_equal(&on_cpu, &on_gpu, "in bands");
 }
 
-/* The search writes no word between two octaves' masks; words left there by frames of other sizes must not become
- * candidates. */
+/* The search does not write the words between two octaves' masks. Words that frames of other sizes left there must not
+ * become candidates. */
 TEST(test_candidates_after_other_sizes) {
   fake_reset(1);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -174,7 +176,7 @@ FAKE_TEST(test_full_before_the_context) {
   assert_string_equal(message, "");
 }
 
-/* Memory for the context, but not for a frame. */
+/* Memory suffices for the context, but not for a frame. */
 FAKE_TEST(test_full_for_a_frame) {
   fake.gpus[0].others_bytes = 1023 * MIB;
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
@@ -287,7 +289,8 @@ TEST(test_every_call_fails) {
 
 /* ------------------------------------------------------------------ primitives */
 
-/* One handle can mean several streams: every call waits for the previous one, which shares its scratch memory. */
+/* A stream handle can denote a different stream in each thread. Every call therefore waits for the previous call, whose
+ * scratch memory it uses. */
 FAKE_TEST(test_primitives_follow_one_another) {
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
   scoped_context *c = extraction_context(&o);

@@ -99,7 +99,7 @@ TEST(test_asked) {
   }
 }
 
-/* A device that cannot run the decoder's kernels is not used at all, which is decided when a context is made. */
+/* A device that cannot run the decoder's kernels does not decode. This is decided when a context is made. */
 FAKE_TEST(test_no_room) {
   char message[200];
   scoped_context *c = NULL;
@@ -138,10 +138,10 @@ FAKE_TEST(test_orientations) {
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   const uint64_t checked = fake.decoded;
   for (int o = 0; o <= ORIENTATIONS; o++) check_calls(c, o);
-  assert_int_equal(fake.decoded, checked + ORIENTATIONS + 1); /* not for masks */
+  assert_int_equal(fake.decoded, checked + ORIENTATIONS + 1); /* the device does not decode if there is a mask */
 }
 
-/* On the CPU, on a hybrid context and on a device with wrong pixels. */
+/* Files are decoded on the CPU, on a hybrid context, and on a device that gives wrong pixels. */
 TEST(test_without_the_device) {
   static const hs_device devices[] = {HS_DEVICE_CPU, HS_DEVICE_HYBRID, HS_DEVICE_CUDA, HS_DEVICE_CUDA};
   static const fake_jpeg decoding[] = {FAKE_JPEG_RIGHT, FAKE_JPEG_RIGHT, FAKE_JPEG_DIFFERS, FAKE_JPEG_REFUSES};
@@ -154,7 +154,7 @@ TEST(test_without_the_device) {
   }
 }
 
-/* Two sizes, encoded and decoded, alone and in groups; the device begins to refuse half way. */
+/* Images of two sizes are encoded or decoded, alone and in groups. Half way the device begins to refuse. */
 FAKE_TEST(test_in_flight) {
   enum { IMAGES = 60 };
   scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
@@ -221,7 +221,7 @@ static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as
   }
 }
 
-/* Many alternating sizes, also within a memory limit, part of which decoding uses. */
+/* Many sizes alternate, also within a memory limit, which includes the memory for decoding. */
 TEST(test_many_sizes) {
   sizes s;
   sizes_make(&s);
@@ -252,7 +252,8 @@ TEST(test_many_sizes) {
   sizes_free(&s);
 }
 
-/* Files in every orientation: on the device if options or load request it, by libjpeg with a mask or a reduced size. */
+/* Files in every orientation are decoded on the device if options or load request it, and by libjpeg if there is a mask
+ * or a reduced size. */
 TEST(test_files) {
   hs_load_options load = {.struct_size = sizeof load};
   scoped_features found = {0};
@@ -310,7 +311,7 @@ FAKE_TEST(test_files_refused) {
   }
 }
 
-/* Data from a pipe cannot be read again to explain its fault. */
+/* Data from a pipe cannot be read again, so its fault is not explained further. */
 TEST(test_pipe) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
@@ -332,7 +333,7 @@ TEST(test_pipe) {
   }
 }
 
-/* A picture too small for any octave is nevertheless reported as damaged. */
+/* A damaged picture is reported even if it is too small for any octave. */
 FAKE_TEST(test_tiny_file) {
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   const synthetic_jpeg made = {.width = 1, .height = 1, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
@@ -351,8 +352,8 @@ FAKE_TEST(test_tiny_file) {
   free(bytes);
 }
 
-/* Data after a picture is no part of it, but packing allocates pinned memory for the whole file: not for one this
- * long. */
+/* Data after a picture is not decoded, but packing allocates pinned memory for the whole file. A file this long is
+ * therefore decoded by libjpeg. */
 FAKE_TEST(test_long_file) {
   enum { BEYOND_THE_LIMIT = 65 << 20 };
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
@@ -367,11 +368,11 @@ FAKE_TEST(test_long_file) {
     memcpy(bytes, files[6].bytes, files[6].size);
     assert_int_equal(hs_extract_encoded(c, bytes, size, &load, NULL, &found), HS_OK);
     extraction_check_equal(&expected[6], &found, "with bytes behind it");
-    assert_int_equal(fake.decoded, checked + 1); /* the shorter one */
+    assert_int_equal(fake.decoded, checked + 1); /* the device decodes only the shorter file */
   }
 }
 
-/* A source that was changed after loading. */
+/* The source is changed after it was loaded. */
 FAKE_TEST(test_refused) {
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   scoped_features found = {0};
@@ -397,7 +398,7 @@ FAKE_TEST(test_refused) {
   hs_source_free(&kept);
 }
 
-/* A decoder would write beyond its memory for a source that claims less than its file. */
+/* The source claims fewer pixels than its file has, so a decoder would write beyond its memory. */
 FAKE_TEST(test_other_sides) {
   scoped_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   scoped_features found = {0};
@@ -417,7 +418,8 @@ FAKE_TEST(test_other_sides) {
   extraction_check_equal(&expected[6], &found, "after wrong ones");
 }
 
-/* Any call of the device fails, for lack of memory or permanently: an error or the right features, and no leak. */
+/* Each call of the device fails once, for lack of memory or permanently. The call gives an error or the right features,
+ * and nothing leaks. */
 TEST(test_failures) {
   scoped_source kept = load(&files[6], 1);
   bool reached = true;

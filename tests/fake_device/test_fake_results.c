@@ -99,7 +99,7 @@ static void *free_list(void *features) {
   return NULL;
 }
 
-/* Images alone and in groups; other threads free lists while the workers run. */
+/* Images are extracted alone and in groups, while other threads free lists. */
 FAKE_TEST(test_in_flight) {
   enum { IMAGES = 40, KEPT = 12 };
   hs_context *c = fake_context(8);
@@ -144,7 +144,8 @@ static int run_in_flight(hs_context *c, int images) {
   return done;
 }
 
-/* A failing call costs a worker, or images of that worker. Workers start one by one, and existing ones do the work. */
+/* A failing call costs a worker, or the images of a worker. Workers start one by one, and the running ones do the
+ * work. */
 TEST(test_workers_that_cannot_start) {
   enum { WORKERS = 5, STEP = 29 };
   bool all_called = false;
@@ -160,7 +161,7 @@ TEST(test_workers_that_cannot_start) {
   }
 }
 
-/* Throughput has more workers; those beyond GPU_WORKERS leave large images to the others. */
+/* With HS_WORKLOAD_THROUGHPUT there are more workers. Those beyond GPU_WORKERS leave large images to the others. */
 FAKE_TEST(test_more_workers) {
   enum { WORKERS = 12, SIDE = 2048 };
   hs_options on_gpu = extraction_options(HS_PROFILE_LOWE);
@@ -182,8 +183,8 @@ FAKE_TEST(test_more_workers) {
   assert_int_equal(in_flight_workers_for(c, SIDE + 1, SIDE), GPU_WORKERS);
 }
 
-/* Pictures in flight with more features than the results' initial capacity: repeated until the size is known. Pictures
- * of another size do not change the estimate. */
+/* Pictures in flight have more features than the results' initial capacity, so frames are repeated until the number is
+ * known. Pictures of another size do not change the estimate. */
 FAKE_TEST(test_more_than_expected) {
   enum { IMAGES = 24 };
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -191,7 +192,8 @@ FAKE_TEST(test_more_than_expected) {
   scoped_features all = extraction_once(&o, &dense), found = {0};
   hs_statistics s = {.struct_size = sizeof s};
   uint64_t repeated = 0;
-  assert_true(all.count > 1024 + 1400); /* initial capacity for 1.4 million samples, before a picture was seen */
+  /* the initial capacity for 1.4 million samples, before any picture was extracted */
+  assert_true(all.count > 1024 + 1400);
   scoped_context *c = fake_context(2);
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < IMAGES; i++) {
@@ -216,7 +218,7 @@ FAKE_TEST(test_callers_allocator) {
   extraction_check_equal(&expected, &f, "in the caller's memory");
 }
 
-/* Lists that hold borrowed memory, filled by calls that do not lend. */
+/* Lists that hold borrowed memory are filled by calls that do not lend memory. */
 FAKE_TEST(test_lent_lists_filled_by_others) {
   scoped_context *c = fake_context(0);
   scoped_context *cpu = extraction_context_of(HS_PROFILE_LOWE);
@@ -231,7 +233,8 @@ FAKE_TEST(test_lent_lists_filled_by_others) {
   }
 }
 
-/* A list that outlives its context gets its own frames next to the borrowed arrays; then it is freed. */
+/* A list that outlives its context gets affine frames in ordinary memory next to the borrowed arrays; then the list is
+ * freed. */
 TEST(test_lent_list_gets_frames) {
   hs_context *c = fake_context(0);
   hs_options o = extraction_options(HS_PROFILE_LOWE);

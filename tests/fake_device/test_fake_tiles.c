@@ -35,7 +35,7 @@ static uint64_t device_bytes(hs_options o, uint64_t most) {
   return most == 1 && host > device ? host : device;
 }
 
-/* No limit was set, but the device cannot hold the whole frame. */
+/* No limit is set, but the device cannot hold the whole frame. */
 TEST(test_memory_that_others_hold) {
   for (int device = 0; device < 2; device++) {
     fake_reset(1);
@@ -126,7 +126,7 @@ TEST(test_allocations_fail) {
   assert_true(failures >= 4);
 }
 
-/* A frame in tiles whose host allocation fails runs on the CPU, equalised like any other. */
+/* A frame in tiles whose host allocation fails is extracted on the CPU, equalised as any other frame. */
 TEST(test_equalised_allocations_fail) {
   hs_options o = options_on(HS_DEVICE_CPU);
   size_t fallen = 0;
@@ -157,8 +157,8 @@ TEST(test_equalised_allocations_fail) {
   assert_true(fallen >= 2);
 }
 
-/* A file decoded while a device extracts its tiles, within a limit: each allocation fails once. With HS_DEVICE_AUTO the
- * picture is then decoded first, for which memory is available again. */
+/* A file is decoded while a device extracts its tiles, within a limit. Each allocation fails once. With HS_DEVICE_AUTO
+ * the picture is then decoded before the extraction, because memory is available again. */
 TEST(test_allocations_of_a_file_fail) {
   const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 611, 487, NULL, 0};
   scoped_file file = rows_jpeg_of_scene(&spec);

@@ -331,7 +331,8 @@ TEST(test_batch) {
   sweep("batch", run_batch);
 }
 
-/* libtiff 4.5 and libwebp 1.2 crash if some of their own allocations fail; here only this library's fail. */
+/* libtiff 4.5 and libwebp 1.2 crash if some of their own allocations fail, so only this library's allocations fail
+ * here. */
 TEST(test_pictures_of_other_libraries) {
   static const char *const names[] = {"tiff_lzw.tif", "tiff_tiled_planes8.tif", "webp_alpha.webp", "webp_lossy.webp"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

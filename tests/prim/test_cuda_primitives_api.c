@@ -49,7 +49,7 @@ GPU_TEST(reductions_agree) {
   device_free_pinned(got);
 }
 
-/* Bytes at every offset within a vector, and lengths around its size. */
+/* Bytes start at every offset within a vector, and lengths are close to its size. */
 GPU_TEST(bytes_at_any_address) {
   double *got = twin_pinned(6 * sizeof *got);
   uint64_t *counts = twin_pinned(256 * sizeof *counts), expected[256];
@@ -103,7 +103,8 @@ GPU_TEST(tiles_agree) {
     }
 }
 
-/* So many small tiles that none is split, with two, three and four chunks, some of them narrower or lower. */
+/* There are so many small tiles that none is split. They have two, three and four chunks, some of them narrower or
+ * lower. */
 GPU_TEST(many_tiles_of_several_chunks) {
   static const hs_tiling tilings[] = {{40, 40, 100.5}, {33, 35, 0.5}, {47, 53, 7.0}, {60, 60, 31.25}};
   static const twin_shape s = {4003, 3851, 3, 1};
@@ -114,7 +115,7 @@ GPU_TEST(many_tiles_of_several_chunks) {
   }
 }
 
-/* Tiles whose rows hold whole chunks, and chunks that wrap from a row to the next one. */
+/* Rows of tiles hold whole chunks, or chunks wrap from a row to the next one. */
 GPU_TEST(tiles_of_wide_rows) {
   static const hs_tiling tilings[] = {
       {9001, 150, 1.0}, {4100, 33, 100.5}, {4500, 1, 0.0}, {5000, 150, NAN}, {9001, 7, 12.5}};
@@ -128,7 +129,7 @@ GPU_TEST(tiles_of_wide_rows) {
   }
 }
 
-/* u8 tiles whose columns start at every offset within a word, in units of one, two and three words. */
+/* Columns of u8 tiles start at every offset within a word, in units of one, two and three words. */
 GPU_TEST(byte_tiles_at_any_address) {
   for (size_t offset = 0; offset < 9; offset++)
     for (size_t gap = 0; gap < 9; gap += 1 + offset % 2) {
@@ -141,7 +142,7 @@ GPU_TEST(byte_tiles_at_any_address) {
     }
 }
 
-/* Capacity for fewer tiles than there are: the first ones are stored, and the full number is returned. */
+/* The array has capacity for fewer tiles than there are: the first ones are stored, and the full number is returned. */
 GPU_TEST(tiles_beyond_capacity) {
   const twin_shape s = {200, 90, 0, 0};
   const hs_tiling tiling = {16, 16, 5.0};
@@ -186,7 +187,8 @@ static void check_convolution(const twin *t, const twin_shape *out_shape, const 
 GPU_TEST(convolutions_agree) {
   static const size_t counts[] = {1, 3, 5, 7, 9, 15, 17, 255, 257, 1001};
   static double taps[1001];
-  const size_t products_max = extraction_is_fake() ? 20000000 : 80000000; /* limits the CPU's time */
+  /* bounds the time on the CPU */
+  const size_t products_max = extraction_is_fake() ? 20000000 : 80000000;
   for (size_t j = 0; j < 1001; j++) taps[j] = sin((double)j * 1.7) * (j % 5 == 0 ? 1e3 : 0.37);
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int type = HS_ELEMENT_F32; type <= HS_ELEMENT_F64 && !twin_left_out(&twin_shapes[s]); type++)
@@ -202,7 +204,8 @@ GPU_TEST(convolutions_agree) {
 
 /* ------------------------------------------------------------------ streams and memory */
 
-/* Calls on two streams and on the context's, with different scratch sizes, and one wait at the end. */
+/* Calls on two streams and on the context's stream, with different scratch sizes, follow each other with one wait at
+ * the end. */
 GPU_TEST(calls_follow_one_another) {
   enum { ROUNDS = 40 };
   const twin_shape s = {1500, 901, 0, 3};
@@ -238,7 +241,7 @@ GPU_TEST(calls_follow_one_another) {
   device_free_pinned(counts);
 }
 
-/* Input in pinned host memory; results in device memory. */
+/* Input is in pinned host memory, results are in device memory. */
 GPU_TEST(memory_of_either_side) {
   enum { N = 3001 };
   float *in = twin_pinned(N * sizeof *in);

@@ -97,7 +97,7 @@ TEST(test_lengths) {
     }
 }
 
-/* Rows shorter and longer than a chunk of the tree, one-pixel rows and columns, padded or not. */
+/* Rows are shorter and longer than a chunk of the tree, or one pixel; padded or not. */
 TEST(test_views) {
   static const size_t sizes[][2] = {{1, 1}, {1, 3000}, {3, 701}, {1000, 9}, {1024, 5}, {2500, 7}, {641, 479}};
   for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++)
@@ -111,7 +111,8 @@ TEST(test_views) {
       }
 }
 
-/* More chunks than one batch and one tree level hold, in whole rows and in rows that chunks straddle. */
+/* There are more chunks than one batch and one tree level hold, in whole rows and in rows across which chunks
+   extend. */
 TEST(test_large) {
   const size_t n = ((size_t)5 << 20) + 12345;
   for (int type = HS_ELEMENT_F32; type <= HS_ELEMENT_F64; type++) {
@@ -162,7 +163,7 @@ TEST(test_tiles) {
     }
 }
 
-/* Enough tiles and pixels for the threads to share. */
+/* There are enough tiles and pixels for several threads. */
 TEST(test_many_tiles) {
   const hs_tiling tiling = {40, 40, 127.0}, none = {31, 29, (double)NAN};
   SCOPED_MEMORY void *data = new_elements(2000 * 500, HS_ELEMENT_U8, CONTENT_RANDOM);
@@ -260,7 +261,7 @@ SHARED_TEST(test_equalize) {
       }
 }
 
-/* A call allocates nothing. */
+/* Calls allocate nothing. */
 SHARED_TEST(test_no_allocation) {
   const size_t made = f->counter.made, n = (size_t)1 << 20;
   double *data = new_elements(n, HS_ELEMENT_F64, CONTENT_RANDOM), sum;

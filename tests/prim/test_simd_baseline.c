@@ -1,4 +1,5 @@
-/* The vector layer of the processor's baseline: operations that SSE2 composes, lane for lane against the C library. */
+/* The vector layer of the processor's baseline: operations that are several instructions in SSE2, compared with the C
+ * library lane by lane. */
 
 #include "tests/support/test.h"
 
@@ -26,7 +27,8 @@ static float from_bits(uint32_t bits) {
   return f;
 }
 
-/* A finite float: kind 0 any exponent, 1 near 1, 2 near the denormals, 3 few or many significand bits set. */
+/* Returns a finite float. kind 0: any exponent; 1: near 1; 2: near the denormals; 3: few or many significand bits
+ * set. */
 static float random_float(uint64_t *seed, int kind) {
   const uint64_t r = random_bits(seed);
   uint32_t significand = (uint32_t)r & 0x7FFFFFu, exponent = (uint32_t)(r >> 32) % 255u;
@@ -64,7 +66,8 @@ TEST(test_fma_random) {
   }
 }
 
-/* c cancels the product, or is about half a unit of its last bit or far below, where two roundings differ from one. */
+/* c cancels the product, or is about half a unit of the product's last bit, or far below it. There two roundings differ
+ * from one. */
 TEST(test_fma_ties) {
   uint64_t seed = 1181783497276652981u;
   for (int n = 0; n < ROUNDS; n++) {

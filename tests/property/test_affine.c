@@ -22,8 +22,8 @@ static void check_frames(const hs_features *expected, const hs_features *got, co
   extraction_check_equal(expected, got, what);
 }
 
-/* The first column of a frame has the direction of the orientation; its short axis is sigma, the long one at most 5
-   times that. */
+/* The first column of a frame has the direction of the orientation. The short axis is sigma; the long one is at most 5
+   times as long. */
 TEST(test_frames) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = affine_options((hs_profile)p);
@@ -46,7 +46,7 @@ TEST(test_frames) {
   }
 }
 
-/* Without the option there are no frames, and the rest is unchanged, also in a list that had frames. */
+/* Without the option there are no affine frames, even in a list that had frames, and the rest is unchanged. */
 TEST(test_no_frames_unasked) {
   const hs_options plain = extraction_options(HS_PROFILE_LOWE), affine = affine_options(HS_PROFILE_LOWE);
   scoped_context *a = extraction_context(&affine), *b = extraction_context(&plain);
@@ -124,7 +124,7 @@ TEST(test_region_and_grid) {
   check_subset(&full, &few);
 }
 
-/* Submitted in flight, and as a view. */
+/* Images are submitted in flight; results are taken as copies and as views. */
 TEST(test_in_flight) {
   const hs_options o = affine_options(HS_PROFILE_LOWE);
   scoped_context *c = extraction_context(&o);
@@ -178,7 +178,7 @@ TEST(test_drawn_blobs) {
   }
 }
 
-/* A picture reduced by different factors along its sides: frames are scaled back like positions. */
+/* The picture is reduced by different factors along its sides. Frames are scaled back as positions are. */
 TEST(test_original_size) {
   hs_keypoint k = {.x = 10, .y = 20, .sigma = 2};
   hs_frame frame = {1, 2, 3, 4};

@@ -41,7 +41,7 @@ ENGINE_TEST(ON_GPU, test_two_bands) { check_bands(TWO_BANDS_SIDE); }
 
 ENGINE_TEST(ON_GPU, test_three_bands) { check_bands(THREE_BANDS_SIDE); }
 
-/* Octaves on the CPU, with pooled descriptors too, whose windows read these octaves. */
+/* Some octaves are on the CPU. Descriptors are also pooled, because their windows read these octaves. */
 ENGINE_TEST(ON_GPU, test_hybrid) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_HYBRID;
@@ -180,7 +180,7 @@ ENGINE_TEST(ON_GPU, test_encoded) {
   check_encoded(&o, 2, 7);
 }
 
-/* A picture that is larger than the smallest tiles. */
+/* The picture is larger than the smallest tiles. */
 ENGINE_TEST(ON_GPU, test_tiles) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   scoped_image image = extraction_scene(437, 353, 7, NULL);
@@ -196,8 +196,8 @@ ENGINE_TEST(ON_GPU, test_tiles) {
   engine_check_some(&o, &image, NULL, "tiles, the strongest");
 }
 
-/* Small pictures that share launches, and one that does not, in flight: plain, equalised, with a grid, affine; on the
- * GPU and split with the CPU. */
+/* Small pictures share launches, and a larger one does not. They are in flight: plain, equalised, with a grid, affine;
+ * on the GPU alone and split with the CPU. */
 ENGINE_TEST(ON_GPU, test_groups) {
   enum { PICTURES = 27, KINDS = 4 };
   hs_image images[KINDS];

@@ -82,7 +82,7 @@ ENGINE_TEST(ON_GPU, test_places) {
   free(inside);
 }
 
-/* Types other than bytes, rows with padding, levels that no multi-level kernel supports. */
+/* Covers types other than bytes, rows with padding, and numbers of levels that no multi-level kernel supports. */
 ENGINE_TEST(ON_GPU, test_pictures) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_image part = engine_scene, floats = extraction_as_floats(&engine_scene);
@@ -102,7 +102,7 @@ ENGINE_TEST(ON_GPU, test_pictures) {
   hs_image_free(&floats);
 }
 
-/* Frames of few blocks, each with ends of rows and strips. */
+/* Frames consist of few blocks, each at an end of rows and strips. */
 ENGINE_TEST(ON_GPU, test_small_pictures) {
   hs_options o = engine_options(HS_PROFILE_LOWE);
   scoped_image small = extraction_scene(97, 61, 1, NULL), larger = extraction_scene(160, 121, 1, NULL);
@@ -211,7 +211,7 @@ static void check_user_keypoints(const hs_options *o, const hs_image *image, int
   }
 }
 
-/* Few, for a sanitizer: unchanged and mixed. */
+/* Only two kinds, for runs under a sanitizer: unchanged and mixed. */
 ENGINE_TEST(ON_GPU, test_given) {
   const hs_options o = engine_options(HS_PROFILE_LOWE);
   check_user_keypoints(&o, &engine_scene, AS_FOUND, MIXED);
@@ -242,7 +242,7 @@ ENGINE_TEST(ON_GPU, test_user_keypoints) {
   }
 }
 
-/* Sizes and counts that change between calls. */
+/* Sizes and numbers of keypoints change between calls. */
 ENGINE_TEST(ON_GPU, test_user_keypoints_by_turns) {
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
   on_cpu.device = HS_DEVICE_CPU;
@@ -265,7 +265,7 @@ ENGINE_TEST(ON_GPU, test_user_keypoints_by_turns) {
   assert_int_equal(got.count, 0);
 }
 
-/* Keypoints with two or more orientations, so many that the feature list must grow. */
+/* So many keypoints have two or more orientations that the feature list must grow. */
 ENGINE_TEST(ON_GPU, test_many_orientations) {
   enum { COUNT = 1024 };
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
@@ -356,7 +356,7 @@ ENGINE_TEST(ON_GPU, test_variants_of_options) {
   }
 }
 
-/* Patches of affine shapes that reach beyond every side, in levels smaller than the patch. */
+/* Patches of affine shapes extend beyond every side, in levels smaller than the patch. */
 ENGINE_TEST(ON_GPU, test_small_affine_pictures) {
   static const int32_t sizes[][2] = {{1, 1}, {5, 7}, {16, 12}, {23, 40}, {64, 9}, {61, 64}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
@@ -370,7 +370,8 @@ ENGINE_TEST(ON_GPU, test_small_affine_pictures) {
     }
 }
 
-/* So many affine keypoints that lists overflow at first and each warp processes several; some shapes are long. */
+/* There are so many affine keypoints that lists overflow at first and each warp processes several; some shapes are
+ * long. */
 ENGINE_TEST(ON_GPU, test_many_affine) {
   scoped_image image = extraction_scene(700, 520, 3, NULL);
   hs_options o = engine_options(HS_PROFILE_LOWE);
@@ -408,7 +409,7 @@ static hs_image in_layout(hs_pixel_layout layout, bool wide) {
                     .type = wide ? HS_U16 : HS_U8};
 }
 
-/* Every layout and type, alternating with and without a mask in one context, plain and equalised. */
+/* One context extracts every layout and type, alternating with and without a mask, plain and equalised. */
 ENGINE_TEST(ON_GPU, test_layouts) {
   for (int i = 0; i < 2 * (HS_BGRA + 1); i++) {
     if (!extent_pairs((size_t)i / 2, (size_t)i % 2, 2)) continue;
@@ -431,7 +432,7 @@ ENGINE_TEST(ON_GPU, test_layouts) {
   }
 }
 
-/* Equalised: a constant picture, and one of a single pixel. */
+/* A constant picture and a picture of one pixel are equalised. */
 ENGINE_TEST(ON_GPU, test_nothing_to_spread) {
   uint8_t bytes[40 * 30];
   memset(bytes, 93, sizeof bytes);
@@ -442,7 +443,7 @@ ENGINE_TEST(ON_GPU, test_nothing_to_spread) {
   assert_int_equal(engine_check(&o, &pixel, NULL, "one pixel"), 0);
 }
 
-/* Few and many features per cell; also in a picture that repeats a block and has features of equal response. */
+/* Cells hold few or many features. One picture repeats a block and therefore has features of equal response. */
 ENGINE_TEST(ON_GPU, test_grids) {
   enum { BLOCK = 64, SIDE = 4 * BLOCK };
   static const int32_t grids[][2] = {{1, 1}, {3, 2}, {1, 7}, {8, 6}, {64, 64}, {256, 256}, {300, 300}};

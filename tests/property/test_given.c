@@ -104,7 +104,7 @@ TEST(test_reversed) {
   }
 }
 
-/* Level 0: sigma determines octave and level. */
+/* Level 0 means that sigma determines octave and level. */
 TEST(test_levels_from_sigma) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
@@ -138,7 +138,7 @@ TEST(test_levels_from_sigma) {
   }
 }
 
-/* Requested orientations (NaN) equal extraction's; the features of a keypoint are consecutive. */
+/* Requested orientations (NaN) equal those of extraction. The features of a keypoint are consecutive. */
 TEST(test_computed_orientations) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     const hs_options o = extraction_options((hs_profile)p);
@@ -157,7 +157,7 @@ TEST(test_computed_orientations) {
   }
 }
 
-/* An orientation plus whole turns is the same angle; its bits may differ in the last place. */
+/* An orientation plus whole turns is the same angle. Its bits may differ in the last place. */
 TEST(test_orientations_wrap) {
   scoped_context *c = extraction_context_of(HS_PROFILE_LOWE);
   hs_keypoint k[6];
@@ -264,7 +264,7 @@ TEST(test_every_place_and_size) {
   free(grid.keypoints);
 }
 
-/* The same bytes from every implementation. */
+/* Every variant gives the same bytes. */
 TEST(test_borders_on_variants) {
   static const char *const variants[] = {"orient=ref,describe=ref", "orient=sse2,describe=sse2",
                                          "orient=avx2,describe=avx2", "orient=avx512,describe=avx512"};
@@ -290,7 +290,7 @@ TEST(test_borders_on_variants) {
   free(grid.keypoints);
 }
 
-/* Every keypoint gets orientations: if the largest votes are near it, there is a peak. */
+/* Every keypoint gets orientations: where the votes with the largest weights are, there is a peak. */
 TEST(test_orientations_at_borders) {
   scoped_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
   const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, NAN);
@@ -317,8 +317,8 @@ TEST(test_orientations_at_borders) {
   free(grid.keypoints);
 }
 
-/* A picture rotated by half a turn is mirrored in x and y; the mirrored keypoints are described, and similarly. Coarse
- * octaves of the two sample other positions, so not every byte is equal. */
+/* A picture rotated by half a turn is mirrored in x and y. The mirrored keypoints are described too, with similar
+ * descriptors. Coarse octaves of the two pictures sample other positions, so not every byte is equal. */
 TEST(test_turned_picture) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scoped_image image = extraction_scene(ODD_WIDTH, ODD_HEIGHT, 3, NULL), turned = extraction_as_floats(&image);
@@ -350,7 +350,7 @@ TEST(test_turned_picture) {
   assert_true(sum / COUNT < 0.3);
 }
 
-/* An octave or level outside the pyramid, and a size without a window there, count as level 0. */
+/* If octave or level is outside the pyramid, or the size has no window there, it counts as level 0. */
 TEST(test_places_beyond_the_pyramid) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_keypoint k[8], by_size[8];
@@ -387,7 +387,8 @@ static void check_same_keypoints(const hs_features *a, const hs_features *b) {
   assert_memory_equal(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints);
 }
 
-/* Bytes are the floats of unit norm times 512, rounded and clipped at 255; OpenCV's floats equal its bytes. */
+/* Byte descriptors are the floats of unit norm times 512, rounded and clipped at 255. OpenCV's floats equal its
+ * bytes. */
 TEST(test_bytes_are_rounded_floats) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int norm = HS_NORM_L2; norm <= HS_NORM_ROOT; norm++) {
@@ -402,7 +403,7 @@ TEST(test_bytes_are_rounded_floats) {
     }
 }
 
-/* RootSIFT: the square root of the clipped vector over its sum. */
+/* RootSIFT is the square root of the clipped vector divided by its sum. */
 TEST(test_root) {
   scoped_features plain = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
   scoped_features root = with_form(HS_PROFILE_LOWE, HS_NORM_ROOT, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
@@ -443,7 +444,7 @@ TEST(test_detection_alone) {
   }
 }
 
-/* Upright: one feature of angle 0 per keypoint, equal to one described with angle 0. */
+/* With upright there is one feature of angle 0 per keypoint, equal to one described with angle 0. */
 TEST(test_upright) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);

@@ -71,7 +71,7 @@ TEST(test_grid) {
     }
 }
 
-/* One cell equals no grid. */
+/* A grid of one cell equals no grid. */
 TEST(test_same_as_plain) {
   hs_options o = full_options(HS_PROFILE_LOWE), all = full_options(HS_PROFILE_LOWE);
   o.max_features = all.max_features = 50;
@@ -80,7 +80,7 @@ TEST(test_same_as_plain) {
   extraction_check_equal(&b, &a, "one cell");
 }
 
-/* Without max_features a grid has no effect: refused with a message that names the missing option. */
+/* Without max_features a grid has no effect, so it is refused with a message that names the missing option. */
 TEST(test_nothing_to_spread) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   o.grid_columns = o.grid_rows = 5;
@@ -116,13 +116,13 @@ TEST(test_equalize) {
   assert_int_equal(hs_wait(c, &got), HS_OK);
   extraction_check_equal(&expected, &got, "equalised in flight");
 
-  /* describing its keypoints also reads the equalised picture */
+  /* describing the keypoints reads the equalised picture too */
   scoped_features described = {0};
   assert_int_equal(hs_describe(c, &scene, expected.keypoints, expected.count, &described, NULL), HS_OK);
   extraction_check_equal(&expected, &described, "described in the equalised picture");
 }
 
-/* Colour becomes gray by the documented weights before equalisation. */
+/* Colour becomes gray by the documented weights before it is equalised. */
 TEST(test_equalize_colour) {
   static uint8_t gray[WIDTH * HEIGHT], bgra[WIDTH * HEIGHT * 4];
   const uint8_t *in = scene.data;
@@ -149,10 +149,10 @@ TEST(test_equalize_other_types) {
   assert_int_equal(hs_extract(c, &floats, NULL, &f), HS_ERR_UNSUPPORTED);
   assert_non_null(strstr(hs_last_error(c), "8-bit"));
   assert_int_equal(hs_submit(c, &floats, NULL), HS_ERR_UNSUPPORTED);
-  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* still usable */
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* the context is still usable */
 }
 
-/* Every allocation fails once; then a frame allocates nothing, and holds no more than predicted. */
+/* Each allocation fails once. Then a frame allocates nothing and holds no more than predicted. */
 TEST(test_memory) {
   scoped_counter counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);

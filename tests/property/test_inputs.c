@@ -60,8 +60,8 @@ static hs_image in_form(hs_sample_type type, hs_pixel_layout layout, void *memor
                     .range_high = 255.0f};
 }
 
-/* Gray in all channels is that gray exactly: the weights sum to 2^15. 16-bit samples v * 257 are 8-bit samples v:
-   v * 257 / 65535 and v / 255 are one number, and a division rounds it once. */
+/* Equal channels give exactly their gray: the weights sum to 2^15. 16-bit samples v * 257 are 8-bit samples v: v * 257
+   / 65535 and v / 255 are one number, and a division rounds it once. */
 TEST(test_types_and_layouts) {
   SCOPED_MEMORY void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
   assert_non_null(memory);
@@ -82,7 +82,8 @@ TEST(test_wide_samples_are_the_same_numbers) {
   for (uint32_t v = 0; v < 256; v++) assert_true((float)(v * 257u) / 65535.0f == (float)v / 255.0f);
 }
 
-/* In float the weighted sum of equal channels rounds, unless the samples have few bits: quotients by 256 have. */
+/* In float, the weighted sum of equal channels is rounded. It is exact if samples have few bits, as quotients by 256
+ * have. */
 TEST(test_float_colour) {
   SCOPED_MEMORY void *memory = malloc((WIDTH * 16 + PADDING) * HEIGHT);
   assert_non_null(memory);
@@ -142,7 +143,7 @@ TEST(test_ranges) {
   expect_same_scaled(2.0f, 4096.0f);
 }
 
-/* Range 0, 0 is 0..1. */
+/* The range 0, 0 means 0..1. */
 TEST(test_default_range) {
   scoped_image image = extraction_as_floats(&scene);
   for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&image)[i] = (float)gray_at(i) / 255.0f;
@@ -164,13 +165,14 @@ TEST(test_samples_outside) {
   scoped_features a = extraction_run(context, &clean), b = extraction_run(context, &wild);
   assert_true(a.count > 10);
   extraction_check_equal(&a, &b, "clamped samples");
-  for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&wild)[i] = NAN; /* an empty range: the picture is flat */
+  /* an empty range, which makes the picture flat */
+  for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&wild)[i] = NAN;
   scoped_features none = extraction_run(context, &wild);
   assert_int_equal(none.count, 0);
 }
 
-/* Half the brightness and half the contrast threshold: all intensities and thresholds halve exactly, so positions,
- * scales and angles keep their bits and responses halve. Angles come from rounded votes, which change slightly. */
+/* Brightness and contrast threshold are halved. All intensities and thresholds halve exactly, so positions, scales and
+ * angles keep their bits, and responses halve. Descriptors come from rounded votes, which change slightly. */
 TEST(test_brightness) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     if (p == HS_PROFILE_OPENCV) continue; /* the candidate threshold of this profile is in whole gray levels */

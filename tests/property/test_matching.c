@@ -98,7 +98,8 @@ SHARED_TEST(exchange_exchanges) {
   }
 }
 
-/* The second list reversed: the same pairs under other numbers. Random descriptors: no two distances are equal. */
+/* Reversing the second list gives the same pairs under other indices. Descriptors are random, so no two distances are
+ * equal. */
 SHARED_TEST(order_does_not_matter) {
   scoped_features a = {0}, b = {0}, backwards = {0};
   feature_maker_fill(&a, 90, FEATURES_UNIT_F32, 5);
@@ -141,8 +142,8 @@ SHARED_TEST(infinite_guides_change_nothing) {
   }
 }
 
-/* With the true homography every match agrees with it, and there are more than without, because rivals at other
- * positions are excluded. */
+/* With the true homography every match agrees with it. There are more matches than without a guide, because competing
+ * features at other positions are excluded. */
 SHARED_TEST(guides_guide) {
   hs_match_options o = defaults();
   o.guide = HS_GUIDE_HOMOGRAPHY;
@@ -150,7 +151,7 @@ SHARED_TEST(guides_guide) {
   memcpy(o.guide_matrix, view, sizeof view);
   scoped_matches plain = matches_of(v->context, &v->a, &v->b, NULL), guided = matches_of(v->context, &v->a, &v->b, &o);
   assert_true(guided.count > plain.count);
-  for (int k = 0; k < 9; k++) o.guide_matrix[k] *= -7.5; /* any scale and sign */
+  for (int k = 0; k < 9; k++) o.guide_matrix[k] *= -7.5; /* a homography may have any scale and sign */
   scoped_matches scaled = matches_of(v->context, &v->a, &v->b, &o);
   assert_int_equal(scaled.count, guided.count);
   for (size_t i = 0; i < guided.count; i++) {
@@ -162,7 +163,7 @@ SHARED_TEST(guides_guide) {
   }
 }
 
-/* A sideways motion: epipolar lines are rows, the Sampson distance is the difference of y over sqrt 2. */
+/* For a sideways motion epipolar lines are rows, and the Sampson distance is the difference of y divided by sqrt 2. */
 SHARED_TEST(epipolar_lines_guide) {
   static const double rows[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0};
   hs_match_options o = defaults();
@@ -209,7 +210,7 @@ SHARED_TEST(tests_only_take_away) {
   }
 }
 
-/* Without a context, with one thread or several, and from the reference: the same bytes. */
+/* Calls without a context, with one thread or several, and the reference give the same bytes. */
 SHARED_TEST(backends_agree) {
   scoped_matches expected = matches_of(NULL, &v->a, &v->b, NULL);
   static const char *const variants[] = {NULL, "match=ref"};
@@ -225,7 +226,7 @@ SHARED_TEST(backends_agree) {
     }
 }
 
-/* A descriptor that occurs twice in the second list: the nearest two are equally far, so no ratio test passes. */
+/* A descriptor occurs twice in the second list, so the nearest two are at equal distances and no ratio test passes. */
 SHARED_TEST(duplicates_fail_the_ratio) {
   scoped_features a = {0}, b = {0};
   feature_maker_fill(&a, 1, FEATURES_U8, 3);

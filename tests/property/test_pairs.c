@@ -268,7 +268,7 @@ ENGINE_TEST(ON_ALL, floats_and_one_way) {
     }
 }
 
-/* Results that wait for an earlier one are bounded too: with this little memory the run stays in order. */
+/* Results that wait for an earlier one are bounded too. With this little memory the run stays in order. */
 ENGINE_TEST(ON_ALL, results_beyond_their_memory) {
   SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, 40, 40, HS_DESCRIPTOR_U8, 2);

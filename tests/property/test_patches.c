@@ -47,8 +47,8 @@ static void *take_once(const hs_options *options, const hs_patch_options *o) {
 
 /* ------------------------------------------------------------------ values */
 
-/* On a plane 0.2 + 0.003 x + 0.002 y, which neither blur nor interpolation changes away from the edges, sample (i, j)
- * is the plane's value at its position. */
+/* The plane 0.2 + 0.003 x + 0.002 y is changed neither by blur nor by interpolation away from the edges, so sample (i,
+ * j) is the plane's value at its position. */
 TEST(test_plane) {
   static const float blurs[] = {0.0f, 0.5f, 4.0f};
   static const hs_upsample grids[] = {HS_UPSAMPLE_HALF_PIXEL, HS_UPSAMPLE_ALIGNED};
@@ -92,7 +92,7 @@ static float bilinear(const float *data, size_t stride, int width, int height, f
   return a + fy * (b - a);
 }
 
-/* Upright patches whose level is computed here, from the reference's pyramid. */
+/* Patches are upright, and their level is computed here from the reference's pyramid. */
 TEST(test_levels) {
   hs_options options = extraction_options(HS_PROFILE_LOWE);
   SCOPED_BY(reference_frame_free) reference_frame f;
@@ -140,7 +140,7 @@ TEST(test_bytes_and_edges) {
     assert_int_equal(bytes[i], (int)floorf(255.0f * floats[i] + 0.5f));
   free(floats);
   free(bytes);
-  /* Positions far outside read the nearest corner; one pixel has no neighbour. */
+  /* Positions far outside the picture read the nearest corner. In a picture of one pixel there is no neighbour. */
   scoped_context *c = extraction_context(&options);
   const hs_keypoint far_off[] = {{.x = -4000.0f, .y = 9000.0f, .sigma = 2.0f},
                                  {.x = 4e6f, .y = -4e6f, .sigma = 900.0f}};
@@ -203,7 +203,7 @@ TEST(test_same_bytes) {
   }
 }
 
-/* Between other calls on the context of a GPU, with the picture's features in flight. */
+/* Patches are taken between other calls on the context of a GPU, with the picture's features in flight. */
 TEST_WHERE(extraction_has_gpu(), NEEDS_GPU, test_device) {
   static const hs_device devices[] = {HS_DEVICE_CUDA, HS_DEVICE_HYBRID};
   const hs_patch_options o = patch_options(32, HS_PATCH_U8);

@@ -49,7 +49,8 @@ TEST(test_thread_counts) {
     }
 }
 
-/* Octaves so large that one or two threads make and search each in one fused pass; more threads share their bands. */
+/* Octaves are so large that one or two threads make and search each octave in one fused pass. More threads share its
+ * bands. */
 TEST(test_large_octaves) {
   scoped_image large = extraction_scene(1300, 1250, 5, NULL);
   for (int way = 0; way < 4; way++) {
@@ -114,8 +115,8 @@ static void begin_halve(halve_job *job, const halve_args *args) {
   job->run.task = halve_and_look;
 }
 
-/* The last band of the first octave, 16 rows of 272, is within the border, where detection reads nothing. It must still
- * be made before the other octaves reuse the last level's memory. */
+/* The last band of the first octave, 16 rows of 272, lies within the border, where detection reads nothing. The band
+ * must still be made before other octaves reuse the last level's memory. */
 TEST(test_border_of_a_whole_band) {
   scoped_image tall = extraction_scene(200, 136, 5, NULL);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -159,13 +160,13 @@ TEST(test_capacities) {
     check_capacities((hs_profile)p, o.max_features, &expected[p]);
     o.max_features = 45;
     scoped_features selected = extraction_once(&o, &scene);
-    /* Whole levels may exceed the limit. */
+    /* Selection of whole levels may exceed the limit. */
     assert_true(o.selection == HS_SELECT_LEVELS ? selected.count >= 45 : selected.count == 45);
     check_capacities((hs_profile)p, 45, &selected);
   }
 }
 
-/* Each stage by the reference in turn, the others by the chosen variant. */
+/* In turn, each stage is run by the reference and the others by the chosen variant. */
 TEST(test_mixed_variants) {
   static const char *const mixtures[] = {
       "base=ref",     "blur=ref",

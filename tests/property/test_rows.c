@@ -63,7 +63,7 @@ ENGINE_TEST(ON_CPU, test_jpeg) {
     }
 }
 
-/* In the orientation of the file's EXIF. */
+/* The picture is extracted in the orientation of the file's EXIF. */
 ENGINE_TEST(ON_CPU, test_turned) {
   for (uint32_t orientation = 1; orientation <= 8; orientation += 5) {
     uint8_t app1[EXIF_MAKER_BYTES];
@@ -117,7 +117,7 @@ ENGINE_TEST(ON_ALL, test_changes) {
   }
 }
 
-/* Only some rows of the picture and its file are in memory at any time. */
+/* At any time, only some rows of the picture and part of its file are in memory. */
 ENGINE_TEST(ON_CPU, test_memory) {
   enum { SIDE = 1000 };
   const png_spec spec = {0, 16, false, false, SIDE, SIDE};
@@ -178,7 +178,7 @@ static void promise_of(const hs_options *o, int32_t width, int32_t height, hs_sa
   assert_true(*device < whole);
 }
 
-/* The predicted memory equals the held memory, on the host and on the device, in a first frame and a second. */
+/* The predicted memory equals the held memory on the host and on the device, in the first frame and in the second. */
 ENGINE_TEST(ON_GPU, test_device_promise) {
   const int32_t w = width_of(), h = height_of();
   for (int i = 0; i < 2; i++) {
@@ -240,7 +240,7 @@ ENGINE_TEST(ON_ALL, test_damaged) {
   image_file_free(&files[1]);
 }
 
-/* A file that has changed when it is read again ends the frame, without a result. */
+/* If the file has changed when it is read again, the frame ends without a result. */
 ENGINE_TEST(ON_CPU, test_changed_file) {
   uint8_t app1[EXIF_MAKER_BYTES];
   const exif_field field = {IN_EXIF, 0xA405, FIELD_SHORT, 1, {28}};

@@ -161,7 +161,7 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
   extraction_check_filtered(full, keep, &f, "filtered");
 }
 
-/* A region without a pixel of the image is an error; user keypoints have no region. */
+/* A region that contains no pixel of the image is an error. User keypoints ignore the region. */
 TEST(test_regions_outside) {
   static const int32_t outside[][4] = {
       {WIDTH, 0, 5, 5}, {0, HEIGHT, 5, 5}, {-5, 0, 5, 5}, {0, -5, 5, 5}, {500, 500, INT32_MAX, 1}};
@@ -203,7 +203,7 @@ TEST(test_empty_and_full_masks) {
   extraction_check_equal(&full, &f, "a mask of ones");
 }
 
-/* max_orientations keeps the strongest peaks: with 1 each keypoint has one of its features. */
+/* max_orientations keeps the strongest peaks. With 1, each keypoint keeps one of its features. */
 TEST(test_max_orientations) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   scoped_features full = extraction_once(&o, &scene);
@@ -220,7 +220,7 @@ TEST(test_max_orientations) {
   }
 }
 
-/* Keypoints alone have no descriptors for selection to move. */
+/* hs_detect returns no descriptors that selection could move. */
 TEST(test_max_features_of_keypoints_alone) {
   hs_options o = full_options(HS_PROFILE_LOWE);
   o.max_features = 30;

@@ -65,7 +65,7 @@ TEST(test_floats_not_doubled) {
   check_sizes(o, HS_DEVICE_CUDA);
 }
 
-/* Frames with more launches: histograms before them, selection of the strongest, shapes. */
+/* Frames have additional launches: histograms at the beginning, selection of the strongest, affine shapes. */
 TEST(test_equalized_and_chosen) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.equalize = 1;

@@ -103,7 +103,7 @@ TEST_WHERE(extraction_has_gpu(), NEEDS_GPU, test_splits) {
   }
 }
 
-/* Lists that are too short on either side, and results without capacity for both parts. */
+/* Lists are too short on either side, and results have no capacity for both parts. */
 TEST_WHERE(extraction_has_gpu(), NEEDS_GPU, test_short_lists) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   scoped_image image = extraction_scene(300, 280, 3, NULL);

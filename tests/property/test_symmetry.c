@@ -72,8 +72,8 @@ static hs_options one_octave(hs_profile profile) {
   return o;
 }
 
-/* Mirroring keeps every sum and difference or changes its sign: the same keypoints, scale and response to the bit,
- * positions up to the rounding of one addition. */
+/* Mirroring keeps every sum and difference or changes its sign. Therefore keypoints, scale and response are equal to
+ * the bit, and positions up to the rounding of one addition. */
 TEST(test_mirrors_are_exact) {
   scoped_image scene = extraction_scene(121, 94, 8, NULL);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
@@ -99,7 +99,7 @@ TEST(test_mirrors_are_exact) {
     }
 }
 
-/* The mirrored patch has its rows (across the orientation) and its bins in reverse order. */
+/* A mirrored patch has its rows (across the orientation) and its bins in reverse order. */
 TEST(test_mirrored_descriptors) {
   scoped_image scene = extraction_scene(121, 94, 8, NULL), other = picture_under(MIRROR_X, &scene);
   hs_options o = one_octave(HS_PROFILE_LOWE);
@@ -140,13 +140,13 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
            names[s], share.found, share.asked, share.share, share.median_distance);
     assert_true(share.asked > 25);
     if (!(share.share >= least)) fail_msg("share %.4f, expected %.4f", share.share, least);
-    if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* mirrored descriptors differ */
+    if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* descriptors of mirrored pictures differ */
   }
   hs_features_free(&a);
 }
 
-/* After a rotation by 90 degrees rows are filtered instead of columns, so rounding differs, and a sample may fall into
- * another bin. */
+/* After a rotation by 90 degrees rows are filtered where columns were. Rounding then differs, and a sample may fall
+ * into another bin. */
 TEST(test_turns_of_one_octave) {
   scoped_image scene = extraction_scene(121, 94, 8, NULL);
   const extraction_tolerance t = {1e-3, 1e-3, 2e-3};
@@ -156,9 +156,9 @@ TEST(test_turns_of_one_octave) {
   }
 }
 
-/* All octaves. On the aligned grid the samples are symmetric if a side is 1 more than a multiple of the coarsest
- * octave's step. Borders are left out: the last row and column of the doubled picture, and the rounding of octave
- * sizes, are not symmetric. */
+/* All octaves are compared. On the aligned grid the samples are symmetric if each side is 1 more than a multiple of the
+ * coarsest octave's step. Features near borders are excluded, because the last row and column of the doubled picture
+ * and the rounding of octave sizes are not symmetric. */
 TEST(test_turns_of_all_octaves) {
   scoped_image scene = extraction_scene(161, 129, 8, NULL);
   const extraction_tolerance t = {0.02, 0.01, 0.02};
@@ -170,7 +170,7 @@ TEST(test_turns_of_all_octaves) {
   }
 }
 
-/* On the half-pixel grid the doubled picture is symmetric up to its borders, for any sides. */
+/* On the half-pixel grid the doubled picture is symmetric up to its borders, for pictures of any size. */
 TEST(test_turns_of_the_doubled_picture) {
   scoped_image scene = extraction_scene(118, 93, 8, NULL);
   const extraction_tolerance t = {1e-3, 1e-3, 2e-3};
@@ -180,7 +180,8 @@ TEST(test_turns_of_the_doubled_picture) {
   check_shares(&o, &scene, 0.0, &t, 0.97);
 }
 
-/* No drift: coarser octaves of a rotated picture have other samples, but a bias would appear twice. */
+/* Coarser octaves of a rotated picture have other samples, so positions differ, but their mean difference must be 0: a
+ * bias of positions would appear twice. */
 TEST(test_no_drift) {
   scoped_image scene = extraction_scene(320, 288, 8, NULL), other = picture_under(HALF_TURN, &scene);
   hs_options o = extraction_options(HS_PROFILE_LOWE);

@@ -37,7 +37,7 @@ static uint64_t query_within(hs_options o, const hs_image *image, uint64_t most)
   return query(&o, image);
 }
 
-/* Host memory of a context without a frame, which max_memory_bytes does not count. */
+/* Returns the host memory of a context without a frame, which max_memory_bytes does not count. */
 static uint64_t fixed_bytes(const hs_options *o) {
   scoped_context *c = extraction_context(o);
   const uint64_t bytes = statistics_of(c).workspace_bytes;
@@ -141,7 +141,7 @@ ENGINE_TEST(ON_CPU, test_odd_sizes) {
   }
 }
 
-/* The plain C stages, and mixtures with the vector ones. */
+/* Tiles are extracted by the plain C stages, and by mixtures of plain and vector stages. */
 ENGINE_TEST(ON_CPU, test_variants) {
   static const char *const variants[] = {"base=ref,blur=ref,halve=ref,detect=ref,orient=ref,describe=ref", "base=ref",
                                          "blur=ref", "detect=ref", "halve=ref,describe=ref"};
@@ -161,7 +161,7 @@ ENGINE_TEST(ON_CPU, test_variants) {
       }
 }
 
-/* So many keypoints that lists and tiles overflow, and candidates that move far. */
+/* There are so many keypoints that lists and tiles overflow, and candidates move far. */
 ENGINE_TEST(ON_ALL, test_spots) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t fine = 0; fine <= 1; fine++) {
@@ -289,7 +289,7 @@ ENGINE_TEST(ON_ALL, test_mask) {
   }
 }
 
-/* Floats, colour with unaligned rows, decimated. */
+/* Covers float samples, colour with unaligned rows, and decimated pictures. */
 ENGINE_TEST(ON_ALL, test_other_samples) {
   scoped_image values = extraction_as_floats(&scene), wide = extraction_scene(1801, 1403, 5, NULL);
   hs_options o = options_of(HS_PROFILE_LOWE);
@@ -306,7 +306,7 @@ ENGINE_TEST(ON_ALL, test_other_samples) {
   if (engine_is_gpu()) assert_true(check_within(&o, &wide, NULL, tiling_bytes(&o, &wide), "thinned") > 100);
 }
 
-/* The other entry points of a frame; a small picture among them needs no tiles. */
+/* The other calls that extract a frame work in tiles. A small picture among them needs no tiles. */
 ENGINE_TEST(ON_ALL, test_calls) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   scoped_image small = extraction_scene(90, 70, 1, NULL);
@@ -380,8 +380,7 @@ static void metered_release(void *pointer, void *user) {
   free(p);
 }
 
-/* Requested, predicted, used: the query's bytes are within the limit, without the context itself, and equal the held
- * memory. */
+/* The queried bytes, without the context itself, are within the limit and equal the held memory. */
 ENGINE_TEST(ON_CPU, test_memory) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.contrast = 0.05f; /* gives so few features that the lists keep their initial size */
@@ -411,7 +410,8 @@ ENGINE_TEST(ON_CPU, test_memory) {
   }
 }
 
-/* The same on the device and on the host, within the limit, without the context itself. */
+/* The queried bytes on the device and on the host, without the context itself, are within the limit and equal the held
+ * memory. */
 ENGINE_TEST(ON_GPU, test_device_memory) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.contrast = 0.05f; /* gives so few features that the lists keep their initial size */
@@ -458,7 +458,7 @@ ENGINE_TEST(ON_CPU, test_too_little) {
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_LIMIT);
 }
 
-/* A limit that suffices for a new context suffices for one whose lists an earlier frame enlarged. */
+/* A limit that suffices for a new context also suffices for a context whose lists an earlier frame enlarged. */
 ENGINE_TEST(ON_CPU, test_after_long_lists) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   scoped_image dense = extraction_spots(16, 413, 351), wide = extraction_scene(700, 600, 3, NULL);

@@ -24,8 +24,8 @@ static const options_kind late_kind = OPTIONS_KIND(late_options, first);
 static const early_options early_defaults = {.struct_size = sizeof early_defaults, .first = 1, .second = 2};
 static const late_options late_defaults = {.struct_size = sizeof late_defaults, .first = 1, .second = 2, .third = 3.0};
 
-/* A program with the early header on the late library: nothing after its struct is written, and missing fields get the
- * late default. */
+/* A program with the early header runs on the late library: nothing after its struct is written, and missing fields get
+ * the late default. */
 TEST(test_early_program_on_late_library) {
   struct {
     early_options options;
@@ -47,7 +47,7 @@ TEST(test_early_program_on_late_library) {
   assert_true(mine.third == 3.0);
 }
 
-/* A program with the late header on the early library: it can leave the late field unset, but not set it. */
+/* A program with the late header runs on the early library: it may leave the late field unset, but must not set it. */
 TEST(test_late_program_on_early_library) {
   late_options program;
   early_options mine = early_defaults;
@@ -94,7 +94,7 @@ static hs_status init_judge(void *o, size_t size) { return hs_judge_options_init
 static hs_status init_retrieval(void *o, size_t size) { return hs_retrieval_options_init_sized(o, size); }
 static hs_status init_statistics(void *o, size_t size) { return hs_statistics_init_sized(o, size); }
 
-/* Every public function that fills such a struct, with structs of every length. */
+/* Calls every public function that fills such a struct with structs of every length. */
 TEST(test_every_struct_at_every_length) {
   static const struct {
     hs_status (*init)(void *options, size_t struct_size);

@@ -91,7 +91,7 @@ TEST_BETWEEN(test_failing_sync, set_up, scratch_folder_tear_down) {
   assert_content("after");
 }
 
-/* The disk is full for a while: data written meanwhile is lost, even if the last flush succeeds. */
+/* The disk is full for a while. Data written meanwhile is lost even if the last flush succeeds. */
 TEST_BETWEEN(test_write_that_failed_meanwhile, set_up, scratch_folder_tear_down) {
   static const char line[] = "a line of many, which are more than a stream holds back\n";
   struct rlimit before, limit;
@@ -110,7 +110,7 @@ TEST_BETWEEN(test_write_that_failed_meanwhile, set_up, scratch_folder_tear_down)
   assert_int_equal(scratch_folder_count(*state), 0);
 }
 
-/* A guessed temporary name is a link to a file that must not be overwritten. */
+/* The temporary name was guessed, and is a link to a file that must not be overwritten. */
 TEST_BETWEEN(test_planted_name, set_up, scratch_folder_tear_down) {
   char other[SCRATCH_PATH_BYTES], planted[SCRATCH_PATH_BYTES];
   scratch_folder_path(*state, "other", other);
@@ -137,8 +137,8 @@ TEST_BETWEEN(test_not_inherited, set_up, scratch_folder_tear_down) {
   atomic_file_abandon(&file);
 }
 
-/* Replacing a file of another user, as root does: the owner is requested. EPERM is no failure, because group and
- * permissions are right; any other error is. */
+/* Root replaces a file of another user, so the owner is kept. EPERM is no failure, because group and permissions are
+ * right; any other error is a failure. */
 TEST_BETWEEN(test_owner_is_kept, set_up, scratch_folder_tear_down) {
   scratch_write_file(target, "before", 6);
   if (chown(target, other_owner, (gid_t)-1) != 0) return;

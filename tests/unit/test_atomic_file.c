@@ -199,7 +199,7 @@ TEST_IN_FOLDER(test_pipe_is_written_through) {
   assert_true(S_ISFIFO(info.st_mode));
 }
 
-/* In a child process, since it redirects standard output. */
+/* The test runs in a child process, because it redirects standard output. */
 TEST_IN_FOLDER(test_standard_output) {
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(folder, "captured", path);
@@ -248,7 +248,7 @@ static int write_where_forbidden(const char *folder, const char *kept, const cha
   return write_text(new_path, "x") != HS_ERR_IO;
 }
 
-/* Root may write anywhere, so a child process with another user's rights tries it. */
+/* Root may write anywhere, so a child process with another user's rights tries to write. */
 TEST_IN_FOLDER(test_protection_is_respected) {
   enum { NOBODY = 65534 };
   char kept[SCRATCH_PATH_BYTES], new_path[SCRATCH_PATH_BYTES];
@@ -350,11 +350,11 @@ TEST_IN_FOLDER(test_no_other_group_gains_access) {
   info = replaced_by_another(folder, 0666, false);
   assert_int_equal(info.st_gid, USERS);
   assert_int_equal(info.st_mode & 07777u, 0606);
-  info = replaced_by_another(folder, 0646, false); /* members of TEAM could not write */
+  info = replaced_by_another(folder, 0646, false); /* members of TEAM could not write the file */
   assert_int_equal(info.st_mode & 07777u, 0604);
 }
 
-/* Leftovers of containers, whose runs all have the same process id. */
+/* Runs in containers, which all have the same process id, left temporary files behind. */
 TEST_IN_FOLDER(test_leftovers_do_not_block) {
   char name[64], path[SCRATCH_PATH_BYTES];
   enum { LEFT = 1000 };
@@ -423,7 +423,7 @@ TEST_IN_FOLDER(test_only_what_was_left_is_removed) {
   assert_content(scratch_folder_path(folder, "written", path), "whole");
 }
 
-/* Processes with one folder clean it while others finish their files. */
+/* Processes clean their common folder while others finish their files. */
 TEST_IN_FOLDER(test_what_is_finished_is_not_left) {
   char path[SCRATCH_PATH_BYTES];
   atomic_file file;
@@ -446,7 +446,7 @@ static hs_status save_pair(const char *path, size_t count) {
   return hs_save_features(path, &features, &options);
 }
 
-/* If one of the two renames fails, the two existing files are still of the same list. */
+/* If one of the two renames fails, the two existing files still belong to the same list. */
 TEST_IN_FOLDER(test_pair_of_files_belongs_together) {
   char path[SCRATCH_PATH_BYTES];
   const hs_file_options options = {.struct_size = sizeof options, .format = HS_FORMAT_OPENMVG};

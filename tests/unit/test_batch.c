@@ -39,7 +39,7 @@ TEST(test_queue_keeps_the_order) {
 
 /* ---- devices */
 
-/* A GPU with a rate of 1000 one-pixel images a second, and a CPU with 10. */
+/* The GPU has a rate of 1000 one-pixel images per second, and the CPU of 10. */
 TEST(test_slow_device_leaves_images) {
   device_share share = {.own = 10, .others = 1000, .taken = 1, .waiting = 5};
   assert_true(device_share_is_slow(&share));
@@ -95,7 +95,7 @@ TEST(test_pool_uses_buffers_again) {
   buffer_pool_free(&pool);
 }
 
-/* For any sizes in any order, the held bytes never exceed the maximum that was in use. */
+/* For any sizes in any order, the held bytes never exceed the maximum that was in use at one time. */
 TEST(test_pool_stays_bounded) {
   enum { LIVE = 12, STEPS = 20000 };
   void *live[LIVE] = {NULL};
@@ -324,7 +324,8 @@ TEST(test_failed_and_unwanted_images) {
   for (int i = 0; i < IMAGES; i++) assert_int_equal(t.status[i], HS_ERR_ARGUMENT);
 }
 
-/* Results are in order for any devices and consumers: with a late image, a failing one, and an excluded one. */
+/* Results are in order for any devices and consumers, with an image that is late, one that fails, and one that is
+ * excluded. */
 TEST(test_results_in_order) {
   hs_options devices[2];
   tally t;
@@ -405,7 +406,7 @@ TEST(test_stopping) {
   }
 }
 
-/* Borrowed pixels, files in memory, masks and names; features that outlive the batch. */
+/* Images are borrowed pixels, files in memory, masks and names. Features outlive the batch. */
 TEST(test_pixels_bytes_and_features_kept) {
   enum { WIDTH = 60, HEIGHT = 50, HEAD_BYTES = 13 };
   hs_options device;
@@ -466,7 +467,7 @@ TEST(test_pixels_bytes_and_features_kept) {
   hs_features_free(&masked);
 }
 
-/* A consumer that keeps results gets an error that asks to return some, instead of waiting forever. */
+/* A consumer that keeps results gets an error that asks to return some, instead of waiting for ever. */
 TEST(test_results_held) {
   hs_options device;
   tally t;
@@ -527,7 +528,7 @@ TEST(test_results_held_by_threads) {
   }
 }
 
-/* With stacks that no memory holds. */
+/* The requested stacks exceed the memory, so threads cannot start. */
 TEST(test_threads_that_cannot_start) {
   hs_options device;
   tally t;
@@ -594,8 +595,8 @@ TEST(test_options_out_of_range) {
   assert_int_equal(hs_batch_open(NULL, NULL, NULL, 0), HS_ERR_ARGUMENT);
 }
 
-/* Each allocation of the batch, of pixels and of decoders fails once: creating the batch fails, or adding an image
- * fails, or one image fails and the others do not. */
+/* Each allocation of the batch, of pixels and of decoders fails once. Then creating the batch fails, or adding an image
+ * fails, or exactly one image fails. */
 TEST(test_every_failing_allocation) {
   enum { FEW = 6 };
   uint64_t expected[IMAGES];

@@ -80,7 +80,7 @@ static double sampson(const double f[9], const hs_keypoint *a, const hs_keypoint
   return fabs(value) / sqrt(line[0] * line[0] + line[1] * line[1] + back[0] * back[0] + back[1] * back[1]);
 }
 
-/* Nearly all matches of two neighbouring views agree with the geometry of their cameras, to a pixel. */
+/* Nearly all matches of two neighbouring views agree with the geometry of their cameras to within a pixel. */
 TEST(test_matches_agree_with_cameras) {
   const fixture *f = *state;
   const view_camera *a = &f->views[0].camera, *b = &f->views[1].camera;

@@ -129,7 +129,8 @@ TEST_ON_DATABASE(test_cameras) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM frames"), 4);
 }
 
-/* A camera of another sensor's rig is not reused: the rig's frames have more than one picture. */
+/* A camera is not reused if it belongs to a rig of another sensor, because the rig's frames have more than one
+ * picture. */
 TEST_ON_DATABASE(test_camera_of_a_larger_rig) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.png", &f->features, 1);
@@ -163,7 +164,8 @@ static void make_rig(colmap_fixture *f) {
                              "DELETE FROM frames WHERE frame_id = 2; UPDATE frame_data SET frame_id = 1");
 }
 
-/* The folder or a number decides which camera of a rig took a picture; it is never guessed. */
+/* The folder, or a number that the caller gives, decides which camera of a rig took a picture; the camera is never
+ * guessed. */
 TEST_ON_DATABASE(test_cameras_of_rigs) {
   make_rig(f);
   hs_colmap_database *database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_SIZE);
@@ -204,7 +206,7 @@ TEST_ON_DATABASE(test_cameras_of_rigs) {
                    3);
 }
 
-/* Rigs of one camera follow an image to its new camera. */
+/* When an image of a rig with one camera gets another camera, its frame and rig refer to that camera. */
 TEST_ON_DATABASE(test_changing_cameras) {
   hs_colmap_camera camera;
   assert_int_equal(hs_colmap_camera_init(&camera, 640, 480, 500.0), HS_OK);
@@ -236,7 +238,7 @@ TEST_ON_DATABASE(test_changing_cameras) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT corr_sensor_id FROM pose_priors WHERE corr_data_id = 2"), 1);
 }
 
-/* A choice that was undone, or that another program changed, is not remembered. */
+/* A choice that was rolled back, or that another program changed, is not remembered. */
 TEST_ON_DATABASE(test_choices_that_are_gone) {
   hs_features broken = f->features;
   hs_colmap_database *database = colmap_fixture_open(f, 0, HS_CAMERAS_BY_FOLDER);
@@ -392,7 +394,7 @@ TEST_ON_DATABASE(test_fewer_columns) {
   colmap_fixture_add(database, "a.png", &f->features, 1);
   colmap_fixture_finish(database);
   scoped_features read = {0};
-  /* 1.5, 2.5 and, with four columns, scale 2 and orientation 1 */
+  /* numbers in the data: 1.5, 2.5 and, with four columns, scale 2 and orientation 1 */
   colmap_tables_run(f->path,
                     "DELETE FROM descriptors; UPDATE keypoints SET rows = 1, cols = 2, data = X'0000C03F00002040'");
   database = colmap_fixture_open(f, 0, 0);

@@ -57,8 +57,8 @@ TEST_ON_FILE(test_every_version) {
   }
 }
 
-/* Images of an older COLMAP have no frames when a newer version has extended the tables. COLMAP adds frames on loading
- * only if no image has one. */
+/* Images of an older COLMAP have no frames after a newer version extended the tables. COLMAP adds frames on loading
+ * only if no image has one, so none must be added. */
 TEST_ON_FILE(test_migrated_database_gets_no_frames) {
   colmap_tables_make(f->path, COLMAP_4_2);
   colmap_tables_run(f->path, "INSERT INTO cameras VALUES(7, 2, 640, 480, zeroblob(32), 0);"
@@ -166,7 +166,7 @@ TEST_ON_FILE(test_plain_names) {
   assert_int_equal(scratch_folder_count(&f->folder), before + 2);
 }
 
-/* Option structs of an earlier and a later header. */
+/* Option structs come from an earlier and from a later header. */
 TEST_ON_FILE(test_options_of_other_headers) {
   hs_colmap_database *database = NULL;
   struct {

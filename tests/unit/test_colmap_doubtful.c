@@ -127,7 +127,7 @@ TEST_ON_DATABASE(test_there_and_back) {
   assert_int_equal(take_back(f), 0);
 }
 
-/* The columns of every version, also those that this library does not write, and a pair without matches. */
+/* Covers the columns of every version, including those that this library does not write, and a pair without matches. */
 TEST_ON_DATABASE(test_every_version) {
   for (int version = 0; version <= COLMAP_VERSIONS; version++) {
     char name[16];
@@ -162,7 +162,7 @@ TEST_ON_DATABASE(test_every_version) {
 
 /* ------------------------------------------------------------------ writes while pairs are set aside */
 
-/* Another program's new entry stays, and the entry set aside is deleted. */
+/* If another program writes a new entry, it stays, and the entry set aside is deleted. */
 TEST_ON_DATABASE(test_entries_of_others) {
   static const char *const writings[] = {
       "UPDATE two_view_geometries SET config = 3, rows = 1, data = x'0100000002000000' WHERE pair_id = 2147483649",
@@ -186,7 +186,8 @@ TEST_ON_DATABASE(test_entries_of_others) {
   }
 }
 
-/* Adding the same geometry restores the entry set aside; a different one replaces it or is refused, as for any pair. */
+/* Adding the same geometry again restores the entry set aside. A different geometry replaces the entry or is refused,
+ * as for any pair. */
 TEST_ON_DATABASE(test_adding_again) {
   hs_colmap_database *database;
   fill(f);
@@ -240,7 +241,7 @@ TEST_ON_DATABASE(test_other_features) {
   assert_int_equal(ask_of(f->path, "SELECT rows FROM two_view_geometries", PAIR(1, 4)), 2);
 }
 
-/* An uncommitted move leaves nothing, and two handles see the same. */
+/* A move that is not committed leaves no trace. Two handles see the same entries. */
 TEST_ON_DATABASE(test_transactions) {
   size_t count;
   fill(f);
@@ -295,7 +296,7 @@ static void check_next(hs_colmap_database *database, int64_t after, int64_t expe
   assert_true(!pair.is_damaged);
 }
 
-/* The first pass of a guided pair counts, as long as the number of inliers equals the number after the second pass. */
+/* The first pass of a guided pair counts as long as the number of inliers equals the number after the second pass. */
 TEST_ON_DATABASE(test_first_passes) {
   fill(f);
   scoped_database *database = colmap_fixture_open(f, 0, 0);
@@ -328,7 +329,7 @@ TEST_ON_DATABASE(test_first_passes) {
   check_next(database, PAIR(1, 2), PAIR(1, 4), 3, 2); /* a watermark is no geometry of the scene */
 }
 
-/* Corrupt entries of impossible pairs are skipped one by one, and none is read. */
+/* Entries of pairs that cannot exist are skipped one by one and not read. */
 TEST_ON_DATABASE(test_damaged_entries) {
   static const char *const damages[] = {
       "rows = 3",
@@ -461,7 +462,7 @@ TEST_ON_DATABASE(test_copies) {
   copy(f, other, HS_ERR_FORMAT);
 }
 
-/* A table with our name and another program's columns: the database is refused as unknown and stays unchanged. */
+/* If a table has our name but another program's columns, the database is refused as unknown and stays unchanged. */
 TEST_ON_DATABASE(test_foreign_tables) {
   static const char *const tables[] = {
       "CREATE TABLE hartsift_doubtful_pairs(pair_id INTEGER PRIMARY KEY NOT NULL, reason TEXT)",

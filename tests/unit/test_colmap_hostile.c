@@ -52,7 +52,8 @@ TEST_ON_DATABASE(test_inner_tables_are_not_written) {
   assert_true(colmap_tables_ask(f->path, "SELECT count(*) FROM words_data") > 0);
 }
 
-/* The right bytes with a wrong number of columns are no features: adding them again replaces them or is refused. */
+/* Data with a wrong stated number of columns is no feature list, even if its bytes are right. Adding the features again
+ * replaces it or is refused. */
 TEST_ON_DATABASE(test_wrong_number_of_columns) {
   static const char *const tables[] = {"keypoints", "descriptors"};
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {

@@ -76,7 +76,7 @@ TEST_ON_DATABASE(test_cleared_features) {
   }
 }
 
-/* A reused image number: the former image was removed, with or without its features, and the sequence reset. */
+/* An image number is used again: the former image was removed, with or without its features, and the counter reset. */
 TEST_ON_DATABASE(test_numbers_that_come_back) {
   fill(f);
   colmap_tables_run(f->path, "DELETE FROM images WHERE image_id > 1; DELETE FROM frame_data; DELETE FROM frames;"
@@ -214,8 +214,8 @@ TEST_ON_DATABASE(test_copying_in_either_order) {
   }
 }
 
-/* Entries with indices beyond the features and entries that are no list are not copied; a different entry is
- * refused. */
+/* Entries with indices beyond the features, and entries that are no list, are not copied. A different entry in the
+ * target is refused. */
 TEST_ON_DATABASE(test_what_is_not_copied) {
   static const char *const damages[] = {"UPDATE matches SET data = substr(data, 1, 12)", "UPDATE matches SET rows = 3",
                                         "UPDATE two_view_geometries SET rows = -1",

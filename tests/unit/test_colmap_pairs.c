@@ -160,7 +160,8 @@ static void move(const double q[4], const double t[3], const double in[3], doubl
   for (size_t i = 0; i < 3; i++) out[i] = r[3 * i] * in[0] + r[3 * i + 1] * in[1] + r[3 * i + 2] * in[2] + t[i];
 }
 
-/* Turns by 90 and 180 degrees, where a component of the quaternion is the largest; in both orders of the images. */
+/* Covers turns by 90 and 180 degrees, where each component of the quaternion in turn is the largest, and both orders of
+ * the images. */
 TEST_ON_DATABASE(test_poses) {
   const hs_geometry essential = {
       .model = HS_ESSENTIAL, .found = 1, .inlier_count = 10, .matrix = {0, 1, 2, 3, 4, 5, 6, 7, 8}};
@@ -195,7 +196,7 @@ TEST_ON_DATABASE(test_poses) {
   }
 }
 
-/* A watermark is stored as such whatever geometry explains it, and keeps its inliers. */
+/* A watermark is stored as such whatever geometry explains it. It keeps its inliers. */
 TEST_ON_DATABASE(test_watermark) {
   const hs_geometry homography = {
       .model = HS_HOMOGRAPHY, .found = 1, .inlier_count = 2, .matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
@@ -209,7 +210,7 @@ TEST_ON_DATABASE(test_watermark) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT rows FROM two_view_geometries"), 2);
 }
 
-/* The same inliers under another model are another geometry. */
+/* Equal inliers under another model are another geometry. */
 TEST_ON_DATABASE(test_other_geometry) {
   const hs_geometry fundamental = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
   const hs_geometry homography = {.model = HS_HOMOGRAPHY, .found = 1, .matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
@@ -267,7 +268,7 @@ TEST_ON_DATABASE(test_wrong_matches) {
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
 }
 
-/* Entries with a negative number of rows, as in a damaged file; -1 must not count as "no entry". */
+/* A damaged file has entries with a negative number of rows. -1 must not count as "no entry". */
 TEST_ON_DATABASE(test_damaged_counts) {
   static const char *const damages[] = {"UPDATE matches SET rows = -1", "UPDATE two_view_geometries SET rows = -2"};
   const uint32_t pair[1][2] = {{4, 5}};

@@ -97,7 +97,7 @@ TEST_ON_DATABASE(test_every_version) {
                    1);
 }
 
-/* Rows that COLMAP wrote for an image stay, except for the position. */
+/* A row that COLMAP wrote for an image stays, except for its position. */
 TEST_ON_DATABASE(test_rows_of_colmap) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);

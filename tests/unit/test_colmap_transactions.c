@@ -57,8 +57,8 @@ static void copy_file(const char *from, const char *to) {
   free(bytes);
 }
 
-/* State after a process is killed before its first commit, when SQLite has written some pages already; found through a
- * link. */
+/* A process is killed before its first commit, when SQLite has written some pages already. The database is found
+ * through a link. */
 TEST_ON_FILE(test_killed_writer) {
   char journal[SCRATCH_PATH_BYTES], copy[SCRATCH_PATH_BYTES], copied_journal[SCRATCH_PATH_BYTES];
   char link[SCRATCH_PATH_BYTES];
@@ -170,8 +170,8 @@ static bool is_locked_for_others(const char *path) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Opening and closing a second handle in the same process keeps the first one's locks. Closing any other descriptor of
- * the file would release them. */
+/* Opening and closing a second handle in the same process keeps the first handle's locks, although closing any other
+ * descriptor of the file would release them. */
 TEST_ON_FILE(test_locks_of_one_process) {
   colmap_file_add(f, "a.png");
   assert_false(is_locked_for_others(f->path));
@@ -200,7 +200,7 @@ TEST_ON_FILE(test_read_only) {
   assert_int_equal(hs_colmap_commit(database), HS_ERR_ARGUMENT);
 }
 
-/* A full disk, simulated with the limits that a process can set. */
+/* The disk is full; this is simulated with the limits that a process can set. */
 TEST_ON_FILE(test_full_disk) {
   colmap_file_add(f, "a.png");
   size_t before_size, after_size;
@@ -254,7 +254,7 @@ static void write_large_rows(const colmap_file *f, hs_colmap_database *database,
   }
 }
 
-/* The file is byte for byte the file that SQLite alone writes. */
+/* The file is byte for byte the file that SQLite writes without the write-behind VFS. */
 TEST_ON_FILE(test_large_rows) {
   char plain[SCRATCH_PATH_BYTES];
   size_t size = 0, plain_size = 0;

@@ -33,7 +33,7 @@ static sqlite3 *open_database(const char *path, const char *layer) {
   return database;
 }
 
-/* A checkpoint that a reader keeps from the end of the log, while the file cannot grow: the log's content must stay. */
+/* A reader keeps a checkpoint from the end of the log while the file cannot grow. The log's content must stay. */
 TEST_IN_FOLDER(test_full_disk_in_a_checkpoint) {
   char path[SCRATCH_PATH_BYTES];
   struct stat info;

@@ -19,7 +19,7 @@ static uint64_t plain_fnv(const unsigned char *bytes, size_t size, size_t step) 
   return hash;
 }
 
-/* Equal to the definition, however the data is divided. */
+/* The digest equals its definition, however the data is divided. */
 TEST(test_digest_of_bytes) {
   /* A published vector of FNV-1a. */
   assert_true(plain_fnv((const unsigned char *)"foobar", 6, 1) == UINT64_C(0x85944171f73967e8));

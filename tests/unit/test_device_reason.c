@@ -129,7 +129,7 @@ TEST(test_needed) {
   assert_non_null(strstr(text, "how much is free it does not say, needed are the frame"));
 }
 
-/* The driver's control file with different permissions. Root may open any file, so the test drops its rights. */
+/* The driver's control file has different permissions. Root may open any file, so the test drops its rights. */
 TEST(test_files) {
   char path[] = "/tmp/hartsift_control_XXXXXX";
   const int file = mkstemp(path);

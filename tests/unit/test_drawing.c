@@ -29,7 +29,7 @@ static double covered_area(const drawing *picture) {
   return sum;
 }
 
-/* A pixel is coloured where its distance is within the line's width, and not one pixel further out. */
+/* A pixel is coloured where its distance is within the line's width, and no pixel further out is coloured. */
 TEST(circle_has_its_radius_everywhere) {
   const double centres[] = {32.0, 32.4, 31.7};
   const double radii[] = {0.0, 0.4, 3.0, 10.3, 25.0};
@@ -72,8 +72,9 @@ TEST(line_is_where_it_should_be) {
   assert_int_equal(*pixel_at(&picture, 32, 20), 0);
 }
 
-/* Lines of every direction cover their length and round ends (26 pixels), also with exchanged ends. Along a diagonal
- * the pixel centres are in rows 0.7 apart, where coverages computed from distances sum to up to 8 % more. */
+/* Lines of every direction cover the area of their length and round ends (26 pixels), also with exchanged ends. Along a
+ * diagonal the rows of pixel centres are 0.7 apart, where coverages computed from distances add up to as much as 8 %
+ * more. */
 TEST(lines_cover_their_length) {
   for (int degrees = 0; degrees < 360; degrees += 15) {
     const double angle = degrees * 3.14159265358979 / 180.0;
@@ -102,7 +103,7 @@ TEST(colour_and_opacity_are_used) {
   assert_int_equal(pixel[2], 25);
 }
 
-/* Shapes partly or wholly outside, absurdly large, or not finite; the sanitizers check the memory. */
+/* Shapes lie partly or wholly outside, are absurdly large, or not finite. The sanitizers check the memory. */
 TEST(shapes_outside_are_cut) {
   SCOPED_BY(drawing_free) drawing picture;
   make_black(&picture, 7, 5);
@@ -157,7 +158,7 @@ TEST(gray_rows_keep_their_stride) {
   assert_int_equal(drawing_from_image(&picture, &broken), HS_ERR_IMAGE);
 }
 
-/* Each picture keeps its pixels; the rest is black. */
+/* Each picture keeps its pixels; the remaining pixels are black. */
 TEST(pictures_side_by_side_keep_their_pixels) {
   const uint8_t left_pixels[6] = {1, 2, 3, 4, 5, 6}, right_pixels[2] = {7, 8};
   const hs_image left = {.data = left_pixels, .width = 3, .height = 2, .type = HS_U8};

@@ -61,7 +61,7 @@ static void polar_errors(float gx, float gy, worst *length, worst *angle) {
   note(angle, d, gx, gy);
 }
 
-/* One octant densely, and random arguments of every sign, octant and exponent. */
+/* Covers one octant densely, and random arguments of every sign, octant and exponent. */
 TEST(test_polar) {
   worst length = {0}, angle = {0};
   uint32_t seed = 2463534242u;
@@ -98,7 +98,7 @@ TEST(test_polar_axes) {
   }
 }
 
-/* In eighths of a turn the result equals eight times the angle in turns; in 36ths the error is as small. */
+/* In eighths of a turn the result equals eight times the angle in turns. In 36ths the error is as small. */
 TEST(test_polar_in_parts) {
   uint32_t seed = 88172645u;
   for (int i = 0; i < 2000000; i++) {
@@ -173,7 +173,7 @@ TEST(test_wrap) {
   }
 }
 
-/* Against the C library: halves, signs, and values that round up to the next power of two. */
+/* Compares with the C library: halves, signs, and values that round up to the next power of two. */
 TEST(test_roundings) {
   for (int32_t i = -(1 << 21); i <= 1 << 21; i++) {
     const float v = (float)i / 8.0f;
@@ -195,7 +195,7 @@ TEST(test_roundings) {
   for (int32_t n = -126; n <= 127; n++) assert_true(hs_power_of_two(n) == ldexpf(1.0f, n));
 }
 
-/* Against the C library's long double functions. */
+/* Compares with the C library's long double functions. */
 TEST(test_tables) {
   double exp2_worst = 0.0, exp_worst = 0.0, log2_worst = 0.0;
   for (int32_t i = -400000; i <= 400000; i++) {
@@ -265,7 +265,7 @@ static uint64_t digest_of_functions(void) {
   return digest;
 }
 
-/* A change of any of these functions changes features: HS_METHOD_VERSION must change together with this number. */
+/* A change of any of these functions changes features, so HS_METHOD_VERSION must change together with this number. */
 TEST(test_digest) {
   const uint64_t digest = digest_of_functions();
   if (digest != UINT64_C(0x2356b57cb169cec8)) fail_msg("digest is 0x%016llx", (unsigned long long)digest);

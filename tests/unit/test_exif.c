@@ -165,7 +165,7 @@ TEST(test_cut_anywhere) {
   assert_true(tags.altitude == -12.5);
 }
 
-/* Directories at any offset, counts beyond the segment. */
+/* Directories are at any offset, and counts exceed the segment. */
 TEST(test_hostile_offsets) {
   uint8_t segment[EXIF_MAKER_BYTES];
   exif_tags tags;

@@ -33,7 +33,7 @@ TEST(test_plane_is_the_worst) {
   free(p.data);
 }
 
-/* q decreases with the radius, and is the largest that the bound allows. */
+/* The number of bits decreases with the radius, and is the largest that the bound allows. */
 TEST(test_bits) {
   static vote_scales scales;
   vote_scales_init(&scales);
@@ -129,7 +129,7 @@ TEST(test_orientation_stays_below_the_limit) {
   free(p.data);
 }
 
-/* VLFeat's windows on the image's corner, where one-sided differences are twice as large. */
+/* VLFeat's windows lie at the image's corner, where one-sided differences are twice as large. */
 TEST(test_orientation_on_the_edge) {
   for (size_t n = 0; n < RADII; n++)
     for (int32_t side = 2; side <= 400; side = side * 5 + 1) {

@@ -11,7 +11,7 @@
 #include "pipeline/formats/common/zip_archive.h"
 
 TEST(test_checksums) {
-  /* The usual test words and values of both polynomials. */
+  /* The usual test words of both polynomials and their checksums. */
   assert_int_equal(crc_zip(0, "123456789", 9), 0xcbf43926u);
   assert_int_equal(crc_castagnoli(0, "123456789", 9), 0xe3069283u);
   assert_int_equal(crc_zip(crc_zip(0, "1234", 4), "56789", 5), 0xcbf43926u);
@@ -220,12 +220,12 @@ TEST(test_zip_entries) {
   assert_string_equal(message, "zip: first: the checksum is wrong");
 }
 
-/* A size larger than deflate can produce from the packed bytes: refused before memory is allocated. */
+/* A stated size that exceeds what deflate can produce from the packed bytes is refused before memory is allocated. */
 TEST(test_zip_claims) {
   enum { METHOD = 10, PACKED_SIZE = 20, SIZE = 24, CLAIMED = 1 << 24 };
   size_t size = 0, at = 0;
   SCOPED_MEMORY char *bytes = make_zip(&size);
-  while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++; /* the directory's first entry */
+  while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++; /* finds the first entry of the directory */
   assert_int_equal(bytes[at + PACKED_SIZE], 9);
   bytes[at + METHOD] = 8;
   bytes_put_u32((uint8_t *)bytes + at + SIZE, CLAIMED);

@@ -174,7 +174,8 @@ TEST(test_names_and_endings) {
   assert_null(format_by_id(HS_FORMAT_AUTO));
 }
 
-/* The overview row in FORMATS.md (name, endings, whether lists without descriptors fit) and the format's section. */
+/* FORMATS.md has an overview row for each format (name, endings, whether lists without descriptors fit) and a
+ * section. */
 TEST(test_formats_are_documented) {
   FILE *file = fopen(HARTSIFT_SOURCE_DIR "/pipeline/formats/FORMATS.md", "r");
   assert_non_null(file);
@@ -196,7 +197,7 @@ TEST(test_formats_are_documented) {
     if (!has_row[i] || !has_section[i]) fail_msg("FORMATS.md has no row or no section for %s", format_at(i)->name);
 }
 
-/* Without an ending, or with another format's ending, the content decides. */
+/* Without an ending, or with the ending of another format, the content decides. */
 TEST(test_content_decides) {
   const char *const names[] = {"plain", "wrong.npz", "wrong.txt", "wrong.yml"};
   scratch_folder folder;
@@ -360,7 +361,7 @@ TEST(test_wrong_arguments) {
   assert_int_equal(hs_save_features("a.npz", &features, &options), HS_ERR_ARGUMENT);
 }
 
-/* Every format reduces angles outside [0, 2 pi) alike. */
+/* Every format reduces angles outside [0, 2 pi) in the same way. */
 TEST(test_angles_are_wrapped) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];

@@ -144,7 +144,7 @@ TEST(test_flipped_bytes) {
   }
 }
 
-/* Every array of an .npz has a CRC-32, so every flipped byte of data is detected. */
+/* Every array of an .npz has a CRC-32, so a changed byte of data is always detected. */
 TEST(test_npz_data_is_checked) {
   const feature_format *format = format_by_name("npz");
   scoped_features features = {0};
@@ -326,7 +326,7 @@ TEST(test_wrong_texts_are_explained) {
   }
 }
 
-/* max_features is checked before anything of that size is allocated. */
+/* max_features is checked before memory of the stated size is allocated. */
 TEST(test_claims_are_limited_first) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;
@@ -424,7 +424,7 @@ TEST(test_large_text_of_few_features) {
   assert_int_equal(load_limited(path, 0, 1, "larger than 1 features can need"), HS_ERR_LIMIT);
 }
 
-/* Files that claim far more data than they have are refused without a large allocation. */
+/* Files that state far more data than they have are refused without a large allocation. */
 TEST(test_claims_beyond_the_size_allocate_nothing) {
   const struct {
     const char *name, *text;
@@ -446,7 +446,7 @@ TEST(test_claims_beyond_the_size_allocate_nothing) {
   }
 }
 
-/* Every allocation fails once: HS_ERR_MEMORY, no leak, and the caller's features are unchanged. */
+/* Each allocation fails once: the status is HS_ERR_MEMORY, nothing leaks, and the caller's features are unchanged. */
 TEST(test_failing_allocations) {
   for (size_t i = 0; format_at(i) != NULL; i++) {
     if (is_database(format_at(i))) continue;

@@ -87,7 +87,7 @@ TEST(test_opencv_storage) {
   check_opencv_file("opencv_u.yml", HS_DESCRIPTOR_U8);
 }
 
-/* The printed lines, read by the C library, with cells in UBC order. */
+/* Compares with the printed lines as the C library reads them, with cells in UBC order. */
 TEST(test_vlfeat_program_output) {
   char path[PATH_BYTES];
   scoped_features features = load_data("vlfeat.sift");
@@ -153,7 +153,7 @@ TEST(test_colmap_text) {
   check_counting_entries(&features, 1);
 }
 
-/* The output of Lowe's program: row before column, 20 entries a line, angle with y upwards. */
+/* Lowe's program writes the row before the column, 20 entries per line, and angles with y upwards. */
 TEST(test_lowe_keys) {
   char text[2048] = "2 128\n7.25 12.50 1.60 0.500\n";
   append_entries(text, 20);
@@ -169,7 +169,7 @@ TEST(test_lowe_keys) {
   check_counting_entries(&features, 1);
 }
 
-/* Older versions of OpenCV write one flat list; a keypoint without an angle has -1 there. */
+/* Older versions of OpenCV write one flat list, in which a keypoint without an angle has -1. */
 TEST(test_opencv_flat_list) {
   scoped_features features = load_text(
       "old.yml", "%YAML:1.0\nkeypoints: [ 1., 2., 4., 90., 0.5, 255, -1, 3.,\n    4., 5., -1., 0., 513, -1 ]\n"
@@ -204,7 +204,7 @@ TEST(test_json_of_other_writers) {
               features.keypoints[0].sigma == 2.5f);
 }
 
-/* openMVG's layout: count as 64-bit little-endian, then bytes in VLFeat's order. */
+/* openMVG's layout is the count as 64-bit little-endian, then bytes in VLFeat's order. */
 TEST(test_openmvg_pair) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
@@ -223,7 +223,8 @@ TEST(test_openmvg_pair) {
   assert_memory_equal(descriptor, first_cells, sizeof first_cells);
 }
 
-/* Called by the library after each rename: counts the existing files of the pair after the first. */
+/* The folder of the pair. The library calls the next function after each rename; it counts the existing files of the
+ * pair after the first rename. */
 static const scratch_folder *watched;
 static int renames, feat_after_first_rename;
 
@@ -237,7 +238,7 @@ void atomic_file_gone(int place) {
   if (feat) fclose(feat);
 }
 
-/* Replacing a pair: between the renames the new .desc and the old .feat never exist together. */
+/* While a pair is replaced, the new .desc and the old .feat never exist together. */
 TEST(test_openmvg_pair_replaced) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
@@ -259,7 +260,7 @@ TEST(test_openmvg_pair_replaced) {
 
 /* ------------------------------------------------------------------ full width of the format specifications */
 
-/* SiftGPU's keys without descriptors. */
+/* SiftGPU writes keys without descriptors. */
 TEST(test_lowe_keys_alone) {
   scoped_features features = load_text("image.key", "2 0\n7.25 12.50 1.600 0.500\n100.00 50.00 3.000 -2.000\n");
   assert_int_equal(features.count, 2);
@@ -267,7 +268,7 @@ TEST(test_lowe_keys_alone) {
   assert_true(features.keypoints[1].x == 50.0f && features.keypoints[1].y == 100.0f);
 }
 
-/* Entries written as floats; COLMAP drops fractions. */
+/* Entries may be written as floats. COLMAP drops their fractions. */
 TEST(test_float_entries) {
   static const char *const heads[] = {"1 128\n7 12 1.6 0.5\n", "1 128\n12.5 7.5 1.6 0.5", "12 7 1.6 -0.5",
                                       "128\n1\n12 7 0.0144675926 0 0.0144675926"};
@@ -311,7 +312,7 @@ static hs_features load_bytes(const char *name, const void *bytes, size_t size) 
   return features;
 }
 
-/* Version 5 has colours; versions 4 and 5 allow a writer to store 0 for scale and orientation. */
+/* Version 5 has colours. In versions 4 and 5 a writer may store 0 for scale and orientation. */
 TEST(test_visualsfm_versions) {
   enum { SIZE = 20 + 20 + HS_DESCRIPTOR_LENGTH + 4 };
   for (int version = 4; version <= 5; version++)
@@ -344,7 +345,7 @@ static void put_big_double(unsigned char *to, double value) {
   for (int i = 0; i < 8; i++) to[i] = (unsigned char)(bits >> (56 - 8 * i));
 }
 
-/* bin:// of VLFeat's program: big-endian doubles, and bytes. */
+/* VLFeat's program writes bin:// as big-endian doubles, and bytes. */
 TEST(test_vlfeat_binary) {
   enum { COUNT = 5, RECORD = 32 + HS_DESCRIPTOR_LENGTH };
   for (int frames = 0; frames < 2; frames++) {
@@ -365,7 +366,7 @@ TEST(test_vlfeat_binary) {
   }
 }
 
-/* AliceVision's sift_float. */
+/* AliceVision writes sift_float. */
 TEST(test_openmvg_floats) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
@@ -380,7 +381,7 @@ TEST(test_openmvg_floats) {
   assert_true(descriptor[0] == 0.0f && descriptor[1] == 7.0f && descriptor[7] == 1.0f && descriptor[127] == 121.0f);
 }
 
-/* Matrix types, a tag in full, a byte order mark. */
+/* Files may have matrix types, a tag in full, or a byte order mark. */
 TEST(test_opencv_matrices) {
   static const char *const types[] = {"u", "c", "w", "s", "i", "f", "d", "h", "\"f\""};
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -409,7 +410,7 @@ TEST(test_quoted_csv) {
   assert_true(features.keypoints[0].x == 4.0f && features.keypoints[0].orientation == 1.0f);
 }
 
-/* Endings used by Oxford's extract_features select its format when writing. */
+/* Names with endings of Oxford's extract_features are written in its format. */
 TEST(test_oxford_names) {
   static const char *const names[] = {"a.ppm.haraff.sift", "a.hesaff.sift", "a.harlap.sift", "a.haraff"};
   hs_keypoint keypoint = {.x = 1, .y = 2, .sigma = 3};
@@ -528,7 +529,7 @@ TEST(test_damaged_compressed_files) {
   free(spaces);
 }
 
-/* The first of openMVG's two files, or both. */
+/* The first file of openMVG's pair is compressed, or both are. */
 TEST(test_compressed_pair) {
   const char *const text = "10.5 20.25 1.75 -0.5\n";
   for (int both = 0; both < 2; both++) {
@@ -553,7 +554,7 @@ TEST(test_compressed_pair) {
   }
 }
 
-/* Compressed files are read only: an uncompressed file never gets such a name by its ending. */
+/* Compressed files are only read: a file is never written under such a name, because it would be uncompressed. */
 TEST(test_compressed_names_are_not_written) {
   const hs_features none = {0};
   char message[256] = "";

@@ -42,7 +42,7 @@ TEST(test_room) {
   assert_non_null(f.frames);
   hs_features_free(&f);
   assert_null(f.frames);
-  /* An empty list's frames come from the allocator too. */
+  /* Frames of an empty list come from the allocator too. */
   scoped_counter counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   assert_int_equal(features_reserve_framed(&f, 0, HS_DESCRIPTOR_U8, true, &allocator), HS_OK);
@@ -50,7 +50,7 @@ TEST(test_room) {
   hs_features_free(&f);
 }
 
-/* Two lists that differ only in frames are unequal; missing frames equal missing frames. */
+/* Lists that differ only in frames have different digests; equal lists without frames have equal digests. */
 TEST(test_digest) {
   scoped_features f = framed();
   hs_frame *frames = f.frames;
@@ -72,7 +72,7 @@ TEST(test_digest) {
   assert_true(other == with);
 }
 
-/* Saves and loads; the path is left in it. */
+/* Saves the features and loads them; `path` receives the file's path. */
 static hs_features through(const hs_features *f, hs_format format, const char *name, const scratch_folder *folder,
                            char *path) {
   hs_file_options options;
@@ -97,7 +97,7 @@ static void check_kept(hs_format format, const char *name) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   scoped_features f = framed();
-  f.frames[0] = (hs_frame){1e25f, 0.0f, 0.0f, 2e25f}; /* whose determinants are no floats */
+  f.frames[0] = (hs_frame){1e25f, 0.0f, 0.0f, 2e25f}; /* frames whose determinants exceed a float */
   f.frames[1] = (hs_frame){1e-25f, 0.0f, 0.0f, 2e-25f};
   scoped_features loaded = through(&f, format, name, &folder, path);
   assert_non_null(loaded.frames);
@@ -124,7 +124,7 @@ TEST(test_kept) {
   check_kept(HS_FORMAT_JSON, "f.json");
 }
 
-/* Bytes of a file of a list with frames; freed by free. */
+/* Returns the bytes of a file of a list with frames, which the caller frees. */
 static uint8_t *file_bytes(const hs_features *f, hs_format format, const scratch_folder *folder, char *path,
                            size_t *size) {
   hs_features loaded = through(f, format, "hostile", folder, path);
@@ -177,7 +177,7 @@ TEST(test_hostile_bin) {
   f.frames = frames;
 }
 
-/* A file without the header word comes from an earlier writer; its members with that name are ignored. */
+/* A file without the header word comes from an earlier writer, so members named "frame" are ignored. */
 TEST(test_hostile_json) {
   static const char *const heads[] = {"", "\"frames\": true, ", "\"frames\": 1, ", "\"frames\": [true], "};
   static const struct {
@@ -213,7 +213,7 @@ static void check_same_ellipse(const hs_frame *f, const hs_frame *g) {
   for (int k = 0; k < 3; k++) assert_true(fabs(one[k] - two[k]) < 1e-5 * (one[0] + one[2]));
 }
 
-/* Circles alone give no frames; after an ellipse they have frames. */
+/* A list of circles has no frames. If one row is an ellipse, all features have frames. */
 TEST(test_oxford_circles) {
   static const char circles[] = "1.0\n2\n1 2 0.01 0 0.01\n3 4 0.02 0 0.02\n";
   static const char mixed[] = "1.0\n3\n1 2 0.01 0 0.01\n3 4 0.02 0.005 0.03\n5 6 0.02 0 0.02\n";
@@ -237,8 +237,8 @@ TEST(test_oxford_circles) {
   assert_true(f.keypoints[0].x == 1.0f && f.keypoints[2].y == 6.0f);
 }
 
-/* The ellipse of each row is the image of a circle of 27 sigma^2: a x^2 + 2 b x y + c y^2 = 1 at the frame's
- * columns. */
+/* The ellipse of a row is the image of a circle of 27 sigma^2: a x^2 + 2 b x y + c y^2 = 1 at the columns of the
+ * frame. */
 TEST(test_oxford) {
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES], line[4096];

@@ -164,7 +164,7 @@ TEST(test_degenerate_samples) {
     memset(same->columns, 0, sizeof same->columns);
     expect_no_solutions(&same->problem, plain);
   }
-  /* four points of which one image has mirrored a triangle: no camera sees that */
+  /* four points: one image mirrors a triangle of them, which no camera can see */
   SCOPED_MEMORY working_scene *const w = make_scene(TWO_VIEW_PLANE, HS_HOMOGRAPHY, 4, 0.0, 1);
   const double a[4][2] = {{0.0, 0.0}, {1.0, 0.0}, {0.0, 1.0}, {1.0, 1.0}};
   const double b[4][2] = {{0.0, 0.0}, {1.0, 0.0}, {0.0, 1.0}, {0.2, 0.2}};
@@ -178,7 +178,8 @@ TEST(test_degenerate_samples) {
   expect_no_solutions(&w->problem, four);
 }
 
-/* From a model disturbed by some pixels, reweighted least squares on exact points converges to the truth. */
+/* Starting from a model that is wrong by some pixels, reweighted least squares on exact points converges to the
+ * truth. */
 TEST(test_refit_converges) {
   const two_view_kind kinds[4] = {TWO_VIEW_VOLUME, TWO_VIEW_PLANE, TWO_VIEW_VOLUME, TWO_VIEW_VOLUME};
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
@@ -262,7 +263,8 @@ TEST(test_polish_ends_on_top) {
 /* The error of a match is the distance by which its points must move: along the normal of an epipolar line, or from a
  * mapped point. */
 TEST(test_errors_are_pixels) {
-  /* a translation along x: b = a + (3, 0) exactly, F of a sideways camera: y equal in both */
+  /* shift: a translation along x with b = a + (3, 0) exactly. The second matrix is F of a sideways camera, for which y
+   * is equal in both images. */
   const double shift[9] = {1.0, 0.0, 3.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
   const double rows_equal[9] = {0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0};
   const double ax = 5.0, ay = 7.0, bx = 8.0 + 0.6, by = 7.0 + 0.8;

@@ -54,7 +54,7 @@ TEST_BETWEEN(test_as_many_as_there_is_room_for, empty_cache, NULL) {
     for (int32_t i = 0; i < GRAPHS_KEPT; i++) assert_int_equal(meet(100 + i, NULL), round > 0);
 }
 
-/* One key too many: each is evicted just before it comes again, so none would be recorded. */
+/* There is one key too many: each is evicted just before it comes again, so none is recorded. */
 TEST_BETWEEN(test_too_many_by_turns, empty_cache, NULL) {
   for (int round = 0; round < 3; round++)
     for (int32_t i = 0; i <= GRAPHS_KEPT; i++) assert_false(meet(100 + i, NULL));
@@ -69,7 +69,7 @@ TEST_BETWEEN(test_among_many_others, empty_cache, NULL) {
   }
 }
 
-/* An entry keeps its content when another key takes it over: the graph to destroy, the memory to reuse. */
+/* When another key takes an entry over, the entry keeps its content: the graph to destroy and the memory to reuse. */
 TEST_BETWEEN(test_taken_over, empty_cache, NULL) {
   graph_entry *first, *last = NULL;
   cuda_frame_view views;
@@ -83,7 +83,7 @@ TEST_BETWEEN(test_taken_over, empty_cache, NULL) {
   assert_false(meet(0, NULL));
 }
 
-/* An entry marked as never met, as after a failed frame, is not found and is evicted first. */
+/* An entry that is marked as never met, as after a failed frame, is not found and is evicted first. */
 TEST_BETWEEN(test_unmet, empty_cache, NULL) {
   graph_entry *first, *next;
   for (int32_t i = 0; i < GRAPHS_KEPT; i++) (void)meet(i, i == 5 ? &first : NULL);
@@ -106,7 +106,7 @@ static graph_spare *change(int32_t width, uint64_t shape) {
   return s;
 }
 
-/* Frames of one shape share a spare; frames of other shapes take the least recently used spare. */
+/* Frames of one shape share a spare. Frames of other shapes take the least recently used spare. */
 TEST_BETWEEN(test_spares, empty_cache, NULL) {
   graph_spare *of[SPARES_KEPT];
   for (int i = 0; i < SPARES_KEPT; i++) of[i] = change(100 + i, 30 + (uint64_t)i);
@@ -120,7 +120,8 @@ TEST_BETWEEN(test_spares, empty_cache, NULL) {
   assert_ptr_equal(change(202, 31), of[2]);
 }
 
-/* The spare that still executes an entry's first frame is found; a spare that has moved on, or was taken, is not. */
+/* The spare that still executes an entry's first frame is found. A spare that executes a later frame, or was taken, is
+ * not. */
 TEST_BETWEEN(test_spare_of, empty_cache, NULL) {
   graph_entry *first, *second;
   graph_spare *spare = change(1, 30);

@@ -170,7 +170,7 @@ static void check_frame(const fake_frame *p, hs_context *c, const char *what) {
   extraction_check_equal(&p->expected, &got, what);
 }
 
-/* Every split, with all features and with the best of both parts: the same bytes, and every frame counted once. */
+/* Every split gives the same bytes and counts each frame once, with all features and with the best of both parts. */
 TEST(test_splits) {
   static const struct {
     int32_t most;
@@ -220,8 +220,8 @@ TEST(test_measured_split) {
   play_ends(&p);
 }
 
-/* If the CPU's part lacks memory, the device does the whole frame; a split that the user requested fails and names the
- * missing memory. */
+/* If memory lacks for the CPU's part, the device extracts the whole frame. If the user requested the split, the frame
+ * fails and names the missing memory. */
 TEST(test_no_room_on_the_cpu) {
   fake_frame p;
   play(&p, 0);

@@ -103,7 +103,7 @@ TEST(twins_are_equal) {
     }
 }
 
-/* Five and six bits a channel become eight by v * 255 / max, rounded. */
+/* Five and six bits per channel become eight by v * 255 / max, rounded. */
 TEST(masks_are_scaled) {
   static const struct {
     const char *name;
@@ -149,7 +149,7 @@ TEST(orientations_are_applied) {
   }
 }
 
-/* A WebP whose EXIF chunk has a GPS position and a focal length. */
+/* The EXIF chunk of a WebP has a GPS position and a focal length. */
 TEST(exif_is_told) {
 #if HARTSIFT_HAVE_WEBP
   static const exif_field fields[] = {{IN_EXIF, 0xA405, FIELD_SHORT, 1, {28}},
@@ -271,7 +271,7 @@ TEST(mutants_are_read_or_refused) {
   }
 }
 
-/* Two letters do not make a BMP. */
+/* A file that begins with the letters BM is not always a BMP. */
 TEST(beginnings_are_told_apart) {
   static const char text[] = "BMW and others are makers of cars, not of pictures";
   const image_file file = {(uint8_t *)(uintptr_t)text, sizeof text};

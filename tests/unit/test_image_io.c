@@ -90,7 +90,7 @@ TEST(test_small_message_buffers) {
   }
 }
 
-/* Files larger than the first read, of sizes around the buffer's size. */
+/* Files are larger than the first read, with sizes around that of the buffer. */
 TEST_IN_FOLDER(test_file_sizes) {
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(folder, "picture", path);
@@ -153,7 +153,7 @@ TEST_IN_FOLDER(test_every_allocation_fails_once) {
 TEST_IN_FOLDER(test_pipes) {
   char path[SCRATCH_PATH_BYTES];
   assert_int_equal(mkfifo(scratch_folder_path(folder, "pipe", path), 0600), 0);
-  /* No writer: an empty file, not an endless wait. */
+  /* A pipe without a writer is an empty file; reading does not wait. */
   assert_load_fails(path, HS_ERR_FORMAT, "empty");
   int ends[2];
   assert_int_equal(pipe(ends), 0);
@@ -164,7 +164,7 @@ TEST_IN_FOLDER(test_pipes) {
   close(ends[0]);
 }
 
-/* In a child process, since it redirects standard input. */
+/* The test runs in a child process, because it redirects standard input. */
 TEST_IN_FOLDER(test_standard_input) {
   char path[SCRATCH_PATH_BYTES];
   scratch_write_file(scratch_folder_path(folder, "small", path), small_pgm, SMALL_BYTES);
@@ -188,7 +188,7 @@ TEST_IN_FOLDER(test_standard_input) {
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* A growing buffer exists twice while it is copied: the limit counts both. */
+/* A buffer that grows exists twice while it is copied, and the limit counts both. */
 TEST(test_endless_pipe) {
   enum { LIMIT = 100000 };
   int ends[2];
@@ -221,7 +221,7 @@ TEST(test_endless_pipe) {
   assert_true(counter.most_bytes <= LIMIT && counter.most_bytes > LIMIT / 2);
 }
 
-/* With only_files every name means a file. */
+/* With only_files, every name denotes a file. */
 TEST_IN_FOLDER(test_only_files) {
   char before[SCRATCH_PATH_BYTES], path[SCRATCH_PATH_BYTES];
   hs_load_options options = {.struct_size = sizeof options, .only_files = 1};
@@ -353,7 +353,7 @@ TEST_IN_FOLDER(test_unusable_pictures_leave_nothing) {
   assert_int_equal(scratch_folder_count(folder), 0);
 }
 
-/* JPEG allows 65500 pixels a side: the encoder fails in the middle. */
+/* JPEG allows 65500 pixels per side, so the encoder fails in the middle. */
 TEST_IN_FOLDER(test_encoder_failure_keeps_the_old_file) {
   char path[SCRATCH_PATH_BYTES], message[1400];
   static uint8_t wide[70000];

@@ -9,7 +9,7 @@
 
 enum { WIDTH = 43, HEIGHT = 29 };
 
-/* The standard's wording: the sides of the picture at the stored row 0 and column 0. */
+/* EXIF defines the sides of the picture at the stored row 0 and column 0. */
 TEST(test_exif_placement) {
   enum { W = 3, H = 2 };
   /* The stored picture is 0 1 2 / 3 4 5. */
@@ -70,7 +70,7 @@ TEST(test_luma_is_taken_as_stored) {
     for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
       for (int sampling = 1; sampling <= 2; sampling++) {
         image_file file = make_jpeg(space, coding, sampling);
-        if (!file.bytes) continue; /* built without arithmetic coding */
+        if (!file.bytes) continue; /* libjpeg was built without arithmetic coding */
         scoped_image image;
         load(&file, 0, &image);
         SCOPED_MEMORY uint8_t *luma = jpeg_luma_by_library(&file);
@@ -84,7 +84,7 @@ TEST(test_luma_is_taken_as_stored) {
   }
 }
 
-/* Colour equals the input within the coding loss; gray computed from it by the formula is exact. */
+/* Colour equals the input within the coding loss. Gray is computed from this colour by the formula, exactly. */
 TEST(test_rgb_coded) {
   static uint8_t samples[WIDTH * HEIGHT * 3];
   fill_samples(samples, 3, WIDTH, HEIGHT);
@@ -104,7 +104,7 @@ TEST(test_rgb_coded) {
   }
 }
 
-/* One flat colour in every representation of CMYK. */
+/* Covers one flat colour in every representation of CMYK. */
 TEST(test_cmyk) {
   static const uint8_t ink[4] = {30, 200, 90, 60};
   static uint8_t samples[16 * 16 * 4];
@@ -126,7 +126,7 @@ TEST(test_cmyk) {
   }
 }
 
-/* A file truncated anywhere gives an error or the whole picture, never a partly gray one. */
+/* A file cut anywhere gives an error or the whole picture, never a picture that is gray in part. */
 TEST(test_every_cut) {
   size_t accepted = 0;
   for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
@@ -195,7 +195,7 @@ TEST(test_orientation_is_applied) {
   }
 }
 
-/* libjpeg's own memory must come from the caller's allocator and be returned. */
+/* libjpeg's own memory comes from the caller's allocator and is returned to it. */
 TEST(test_every_allocation_fails_once) {
   scoped_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2);
   counted_allocator counter = {0};
@@ -214,7 +214,7 @@ TEST(test_every_allocation_fails_once) {
   assert_true(fail_at >= 3);
 }
 
-/* A progressive file needs all coefficients at once: more memory than the picture. */
+/* A progressive file needs memory for all coefficients at once, which is more than the picture. */
 TEST(test_memory_limit) {
   static uint8_t samples[640 * 480 * 3];
   const jpeg_spec spec = {
@@ -229,7 +229,7 @@ TEST(test_memory_limit) {
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
 }
 
-/* Sampling factors that divide no other component's: for a picture 8 pixels wide libjpeg stores four blocks a row. */
+/* These sampling factors do not divide each other: for a picture 8 pixels wide libjpeg stores four blocks per row. */
 TEST(test_memory_of_whole_mcus) {
   static uint8_t samples[8 * 640];
   const jpeg_spec spec = {

@@ -82,7 +82,7 @@ TEST(test_lists_of_names) {
   assert_true(hs_is_image_name("a.Tiff") == 1 && hs_is_image_name(".png") == 0 && hs_is_image_name("png") == 0);
 }
 
-/* A message is set by every call, so that none of an earlier one is taken for it. */
+/* Every call sets the message, so that the message of an earlier call is not mistaken for it. */
 TEST(test_messages_of_wrong_calls) {
   char message[64] = "earlier";
   int32_t shard, shards;

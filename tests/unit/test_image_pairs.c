@@ -18,7 +18,7 @@ static void expect_pairs(const hs_image_pairs *got, const uint32_t (*expected)[2
 /* ------------------------------------------------------------------ names */
 
 TEST(names_follow_each_other_naturally) {
-  /* In order: a/img1 (3), a/img02 (1), a/img2 (4), a/img10 (0), b (2). */
+  /* In natural order: a/img1 (3), a/img02 (1), a/img2 (4), a/img10 (0), b (2). */
   static const char *const names[] = {"a/img10", "a/img02", "b", "a/img1", "a/img2"};
   static const uint32_t next[][2] = {{0, 2}, {0, 4}, {1, 3}, {1, 4}};
   static const uint32_t two[][2] = {{0, 1}, {0, 2}, {0, 4}, {1, 3}, {1, 4}, {2, 4}, {3, 4}};

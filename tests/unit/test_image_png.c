@@ -76,7 +76,7 @@ TEST(test_every_kind) {
   }
 }
 
-/* A truncated file is an error or complete: the end chunk may be missing. */
+/* A cut file gives an error, or is complete because only its end chunk is missing. */
 TEST(test_every_cut) {
   for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = interlaced, .width = 9, .height = 7};
@@ -99,7 +99,7 @@ TEST(test_every_cut) {
   }
 }
 
-/* A checksum detects any single changed byte up to the end of the pixels. */
+/* Checksums detect any single changed byte up to the end of the pixels. */
 TEST(test_every_changed_byte) {
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
   scoped_file file = png_spec_make(&spec);
@@ -137,7 +137,7 @@ TEST(test_every_allocation_fails_once) {
       }
       assert_int_equal(counter.alive, 0);
     }
-    assert_true(fail_at > 4); /* decoder, info, picture, rows at least */
+    assert_true(fail_at > 4); /* allocations: at least decoder, info, picture and rows */
   }
 }
 
@@ -145,8 +145,8 @@ static void put_u32(uint8_t *at, uint32_t value) {
   for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* A header that claims more than deflate can produce from the following bytes: refused before memory for the picture is
- * allocated. */
+/* The header states a size larger than deflate can produce from the following bytes. The file is refused before memory
+ * for the picture is allocated. */
 TEST(test_size_that_the_file_cannot_have) {
   enum { HEADER = 16, CLAIMED_WIDTH = 900000 };
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};

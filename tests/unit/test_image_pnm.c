@@ -3,7 +3,7 @@
  */
 #include "tests/support/test.h"
 
-/* A copy of exactly the bytes, so that a sanitizer detects any read past the end. */
+/* Loads a copy of exactly the bytes, so that a sanitizer detects any read past the end. */
 static hs_status load(const void *bytes, size_t size, int keep_colour, hs_image *image, char message[200]) {
   SCOPED_MEMORY void *copy = malloc(size + (size == 0));
   assert_non_null(copy);

@@ -56,7 +56,7 @@ TEST(test_other_images_are_refused) {
   assert_int_equal(hs_load_image_memory("garbage", 7, &options, &image), HS_ERR_FORMAT);
 }
 
-/* A program whose header ends before the field: the field is not read. */
+/* A program whose header lacks the field: the field is not read. */
 TEST(test_struct_without_the_field) {
   hs_load_options options = {.struct_size = offsetof(hs_load_options, jpeg_scale), .jpeg_scale = 77};
   hs_image image;
@@ -121,7 +121,7 @@ TEST(test_pixels_are_libjpegs) {
   }
 }
 
-/* Files that libjpeg cannot convert to gray: gray by the formula from the colours at the same scale. */
+/* libjpeg cannot convert these files to gray, so gray is computed by the formula from the colours at the same scale. */
 TEST(test_gray_of_rgb_and_cmyk) {
   for (jpeg_space space = JPEG_RGB; space <= JPEG_YCCK; space++) {
     scoped_file file = make_jpeg(space, JPEG_PROGRESSIVE, 1, 43, 29);
@@ -140,7 +140,7 @@ TEST(test_gray_of_rgb_and_cmyk) {
   }
 }
 
-/* The decoded rows are rotated, not the stored ones; sizes that N does not divide show the difference. */
+/* Decoded rows are rotated, not stored ones. Sizes that N does not divide show the difference. */
 TEST(test_orientation) {
   enum { W = 15, H = 17 };
   uint8_t exif[] = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x01\0";
@@ -173,7 +173,7 @@ TEST(test_orientation) {
   }
 }
 
-/* Limits count decoded pixels; a progressive file holds all coefficients at any scale. */
+/* Limits count decoded pixels. A progressive file needs memory for all coefficients at any scale. */
 TEST(test_limits) {
   hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = 4, .max_pixels = 11 * 8};
   hs_image image;

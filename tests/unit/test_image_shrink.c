@@ -91,7 +91,7 @@ TEST(small_pictures_stay) {
   assert_int_equal(load(bytes, size, (hs_load_options){.max_image_size = -1}, &image), HS_ERR_OPTION);
 }
 
-/* Scenes too; limits apply to the decoded size; allocations may fail. */
+/* Scenes are reduced too; limits apply to the decoded size; allocations may fail. */
 TEST(limits_and_faults) {
   static uint8_t bytes[FILE_BYTES];
   const size_t size = make_pnm(200, 100, 1, 1, bytes);

@@ -80,8 +80,8 @@ static size_t find_segment(const uint8_t *bytes, size_t size, uint8_t marker) {
   return 0;
 }
 
-/* Too little memory, an interval without data, a restart marker out of order: nothing is packed, and libjpeg
- * decides. */
+/* Memory is too small, an interval has no data, or a restart marker is out of order: nothing is packed, and libjpeg
+ * decodes. */
 TEST(test_what_is_not_packed) {
   size_t size;
   jpeg_shape shape;
@@ -130,8 +130,8 @@ static unsigned char *blank_page(int32_t width, int32_t across, int32_t restart_
   return bytes;
 }
 
-/* A blank page gives the parallel decoders no content to synchronise on, in most kinds. A small page is decoded
- * nevertheless; a large page goes to libjpeg at once, unless restart markers divide it. */
+/* In most kinds of files, a blank page gives the parallel decoders no content at which to synchronise. A small page is
+ * decoded nevertheless. A large page goes to libjpeg at once, unless restart markers divide it. */
 TEST(test_blank_pages) {
   size_t size;
   jpeg_shape shape;
@@ -151,7 +151,7 @@ TEST(test_blank_pages) {
   }
 }
 
-/* If luma and chroma have the same codes, nothing distinguishes them. */
+/* If luma and chroma have the same codes, nothing distinguishes their blocks. */
 TEST(test_shared_codes) {
   size_t size;
   jpeg_shape shape;
@@ -176,7 +176,7 @@ TEST(test_shared_codes) {
   }
 }
 
-/* Each block has at least two bits. */
+/* Each block has at least two bits, which bounds the size of the picture. */
 TEST(test_size_without_data) {
   size_t size;
   jpeg_shape shape;
@@ -193,7 +193,7 @@ TEST(test_size_without_data) {
 
 #endif
 
-/* Every sample of a single frequency is within half a value of the exact transform, and a gray block is exact. */
+/* For a single frequency every sample is within half a value of the exact transform. A gray block is exact. */
 TEST(test_transform) {
   for (int32_t dc = -5600; dc <= 5600; dc += 7) {
     int32_t v[JPEG_BLOCK_SIDE] = {dc};

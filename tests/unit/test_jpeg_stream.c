@@ -48,7 +48,8 @@ TEST(test_made_files_are_kept) {
   }
 }
 
-/* A changed file ends as without the request, or stays encoded; then it has libjpeg's size, if libjpeg reads it. */
+/* A changed file gives the same result as without the request, or stays encoded. If it stays encoded and libjpeg reads
+ * it, it has libjpeg's size. */
 TEST(test_changed_files) {
   int kept_files = 0;
   for (uint32_t i = 0; i < CHANGED; i++) {
@@ -56,7 +57,7 @@ TEST(test_changed_files) {
     unsigned char *bytes = jpeg_case_make(i, SIDE_MAX, 700, &size);
     scoped_source kept, pixels;
     size = jpeg_case_change(bytes, size, i);
-    /* A separate allocation, so that a sanitizer detects reads past the end. */
+    /* The bytes are in their own block, so that a sanitizer detects reads past the end. */
     SCOPED_MEMORY uint8_t *exact = malloc(size);
     memcpy(exact, bytes, size);
     const hs_status asked = load(exact, size, 1, &kept), plain = load(exact, size, 0, &pixels);
@@ -125,7 +126,7 @@ TEST(test_other_wishes) {
   assert_int_equal(image.size, file.size + 100);
 }
 
-/* Orientation and position equal those from decoding, from a path too; the image owns the file's memory. */
+/* Orientation and position equal those of decoding, also from a path. The image owns the memory of the file. */
 TEST(test_exif_and_memory) {
   scoped_counter counted = {0};
   const hs_allocator allocator = counted_allocator_make(&counted);

@@ -43,8 +43,8 @@ static int tear_down(void **state) {
 
 #define TEST_ON_FIXTURE(NAME) TEST_GIVEN(NAME, collection, c, set_up, tear_down)
 
-/* Adds a pair of points `from` and following in the first image, shifted by `shift` in the second: 0 for a correct
- * pair. Inliers are `percent` of its matches. */
+/* Adds a pair. Its first image shows points from number `from` on; in the second, their numbers are larger by `shift`,
+ * which is 0 for a correct pair. `percent` of its matches are inliers. */
 static hs_judged_pair *add(collection *c, uint32_t a, uint32_t b, size_t inliers, int percent, uint32_t from,
                            uint32_t shift) {
   hs_judged_pair *const pair = &c->pairs[c->pair_count];
@@ -96,7 +96,7 @@ static void assert_verdict(const collection *c, size_t pair, hs_pair_verdict ver
   assert_int_equal(c->pairs[pair].supported, supported);
 }
 
-/* One pair of each kind, with its class. */
+/* Adds one pair of each kind, with its expected class. */
 TEST_ON_FIXTURE(test_verdicts) {
   add_two_places(c);
   const size_t others = c->pair_count;
@@ -129,7 +129,7 @@ static void set_support(collection *c, uint32_t supported, uint32_t denied) {
   }
 }
 
-/* The limits of each rule, from both sides. */
+/* Checks the limits of each rule from both sides. */
 TEST_ON_FIXTURE(test_thresholds) {
   add(c, 0, 1, 200, 80, 0, 0);
   add(c, 1, 2, 200, 80, 0, 0);
@@ -171,7 +171,7 @@ TEST_ON_FIXTURE(test_thresholds) {
   assert_verdict(c, 2, HS_PAIR_SUPPORTED, 4, 0);
 }
 
-/* Nothing is sure in a sequence of few features: nothing is doubtful. */
+/* If a sequence has few features, no pair is sure, and none is doubtful. */
 TEST_ON_FIXTURE(test_weak_collections) {
   for (uint32_t i = 0; i + 1 < IMAGES; i++) add(c, i, i + 1, 99, 95, 0, i == 3 ? 7 : 0);
   add(c, 0, 7, 50, 30, 0, 0);
@@ -179,8 +179,8 @@ TEST_ON_FIXTURE(test_weak_collections) {
   for (size_t p = 0; p < c->pair_count; p++) assert_verdict(c, p, HS_PAIR_ONLY_LINK, 0, 0);
 }
 
-/* A row of sure pairs in which no point is seen by more than three images: a weak pair of its ends may close a loop.
- * Images three steps apart could have shared tracks. */
+/* In a chain of sure pairs no point is seen by more than three images, so a weak pair of the chain's ends may close a
+ * loop. Images three steps apart could have shared tracks. */
 TEST_ON_FIXTURE(test_loops) {
   for (uint32_t i = 0; i + 1 < IMAGES; i++) {
     add(c, i, i + 1, 100, 80, 100 * i, 0);
@@ -199,8 +199,8 @@ TEST_ON_FIXTURE(test_loops) {
       assert_verdict(c, others + 2 * (step - 2) + k, step <= 3 ? HS_PAIR_DOUBTFUL : HS_PAIR_ONLY_LINK, 50, 0);
 }
 
-/* A shuffled order of pairs and of each pair's images.
- * The neighbourhood of one image, read in between, changes nothing for another. */
+/* The order of pairs, and of the images in each pair, is shuffled. Reading the neighbourhood of one image must not
+ * change the result for another. */
 TEST_ON_FIXTURE(test_surroundings_in_turn) {
   for (uint32_t k = 0; k < 3; k++) add(c, k, k + 1, 200, 90, 0, 0);
   for (int round = 0; round < 3; round++) {
@@ -300,7 +300,7 @@ TEST_ON_FIXTURE(test_wrong_collections) {
   assert_int_equal(hs_judge_pairs(&source, NULL, 1, NULL), HS_ERR_ARGUMENT);
 }
 
-/* Impossibly large counts are refused before memory is requested. */
+/* Impossible counts are refused before memory is requested. */
 TEST_ON_FIXTURE(test_sizes_beyond_limits) {
   scoped_counter counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
@@ -349,7 +349,7 @@ TEST_ON_FIXTURE(test_options) {
   assert_int_equal(hs_judge_options_init(NULL), HS_ERR_ARGUMENT);
 }
 
-/* A reader's error is returned wherever it happens, with all memory released; so is each failing allocation. */
+/* A reader's error is returned wherever it occurs, with all memory released. So is each failing allocation. */
 TEST_ON_FIXTURE(test_failures) {
   counted_allocator counter = {.fill = 0xa5};
   const hs_allocator allocator = counted_allocator_make(&counter);

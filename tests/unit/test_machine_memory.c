@@ -28,9 +28,9 @@ static void assert_limit(const scratch_folder *folder, uint64_t bytes, const cha
   assert_string_equal(found.of, of);
 }
 
-/* The minimum of the group's own limit and its ancestors' limits. */
+/* The limit is the minimum of the group's own limit and its ancestors' limits. */
 TEST_IN_FOLDER(test_unified_groups) {
-  assert_limit(folder, machine.bytes, machine.of); /* no such files: another system */
+  assert_limit(folder, machine.bytes, machine.of); /* another system has no such files */
   put(folder, "proc/self/cgroup", "0::/user/batch\n");
   put(folder, "sys/fs/cgroup/user/batch/memory.max", "max\n");
   assert_limit(folder, machine.bytes, machine.of);
@@ -52,7 +52,7 @@ TEST_IN_FOLDER(test_memory_controller_of_version_1) {
   assert_limit(folder, UINT64_C(2) << 30, "this control group");
 }
 
-/* A container shows the host's name of its group, and mounts the group itself. */
+/* A container sees the host's name of its group, but the group itself is mounted. */
 TEST_IN_FOLDER(test_container) {
   put(folder, "proc/self/cgroup", "4:memory:/docker/0123456789abcdef\n");
   put(folder, "sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576000\n");

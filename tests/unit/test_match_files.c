@@ -199,7 +199,7 @@ TEST(every_allocation_may_fail) {
   }
 }
 
-/* The file's bytes, and 16 bytes and a flag for each of its matches. */
+/* Reading needs the file's bytes, and 16 bytes and a flag for each match. */
 TEST(memory_is_limited) {
   static const char text[] = "index_a,index_b,inlier\n0,0,1\n1,1,0\n";
   char message[256] = "";

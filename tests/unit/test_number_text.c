@@ -117,7 +117,7 @@ TEST(test_points_of_other_locales_are_replaced) {
   assert_string_equal(plain, "1e+20");
 }
 
-/* The same with a comma as the process's decimal point, if the machine has such a locale. */
+/* Runs the same checks with a comma as the process's decimal point, if the machine has such a locale. */
 TEST(test_comma_locale) {
   const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8", "de_DE", "fr_FR"};
   const char *found = NULL;

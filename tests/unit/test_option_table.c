@@ -73,7 +73,7 @@ TEST(choices_are_the_formats) {
   assert_string_equal(option_expand("{\"tiles\": []}", expanded), "{\"tiles\": []}");
 }
 
-/* The three options with fields that the option table does not define. */
+/* The option table does not define the fields of three options, which are tested here. */
 TEST(other_forms_fit_the_library) {
   const hs_option_info *info;
   for (size_t i = 0; (info = hs_option_describe(i)) != NULL; i++) {

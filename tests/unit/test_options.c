@@ -419,7 +419,7 @@ TEST(test_wrong_struct_sizes) {
 
 /* ------------------------------------------------------------------ thresholds of the stages */
 
-/* "At least t" becomes "above the float before t", "above t" stays. */
+/* "At least t" becomes "above the float before t"; "above t" stays as it is. */
 TEST(test_thresholds) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   sift_params p = options_params(&o);
@@ -441,7 +441,7 @@ TEST(test_thresholds) {
   assert_true(p.candidate_above < 0.0f && p.contrast_above == 0.0f);
 }
 
-/* Offset of the first sample: only a picture doubled on the half-pixel grid is shifted. */
+/* Only a picture doubled on the half-pixel grid is shifted: the position of its first sample is not 0. */
 TEST(test_grids) {
   for (int32_t upsample = HS_UPSAMPLE_ALIGNED; upsample <= HS_UPSAMPLE_OPENCV; upsample++)
     for (int32_t first = -1; first <= 3; first++) {

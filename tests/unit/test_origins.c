@@ -50,7 +50,7 @@ static hs_origin load_origin(const char *path, const feature_format *format) {
   return origin;
 }
 
-/* Every profile and norm, pooled and not, in both bin orders, through every format that is a single file. */
+/* Covers every profile and norm, pooled and not, in both bin orders, in every format that is a single file. */
 TEST_IN_FOLDER(test_round_trips) {
   static const hs_origin unknown;
   char path[SCRATCH_PATH_BYTES];
@@ -180,7 +180,7 @@ TEST_IN_FOLDER(test_refused_origins) {
     scoped_features features = make(FEATURES_U8, wrong[i]);
     assert_int_equal(hs_save_features(path, &features, NULL), HS_ERR_ARGUMENT);
   }
-  /* Descriptors that would be written in the wrong bin order. */
+  /* The format would store these descriptors in the wrong bin order. */
   scoped_features features = make(FEATURES_U8, (hs_origin){.method_version = 2, .layout = HS_LAYOUT_VLFEAT});
   char message[256];
   const hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
@@ -188,7 +188,7 @@ TEST_IN_FOLDER(test_refused_origins) {
   assert_non_null(strstr(message, "origin.layout in VLFeat's order"));
 }
 
-/* Programs that read a photograph as stored must not get features of the rotated one. */
+/* Programs that read a photograph as stored must not get features of the rotated photograph. */
 TEST_IN_FOLDER(test_turned_pictures) {
   char path[SCRATCH_PATH_BYTES];
   hs_features features = make(FEATURES_U8, (hs_origin){.method_version = 2, .exif_orientation = 6});
@@ -223,7 +223,7 @@ TEST_ON_DATABASE(test_database) {
   static const hs_origin unknown, root = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}},
                                   plain = {1, HS_PROFILE_LOWE, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
   scoped_database *database = colmap_fixture_open(f, 1, 0);
-  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* of unknown provenance: no table is needed */
+  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* the origin is unknown, so no table is needed */
   colmap_fixture_finish(database);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM sqlite_master WHERE name = 'hartsift_origins'"), 0);
   database = colmap_fixture_open(f, 1, 0);

@@ -105,7 +105,7 @@ TEST(neighbours) {
   assert_true(work_off(c) <= IMAGES + IMAGES / 2);
 }
 
-/* Any list, any sizes, two spaces, ordered or not; some pairs too large for the memory. */
+/* Covers any list, any sizes, two memory spaces, ordered or not. Some pairs are too large for the memory. */
 TEST(anything) {
   uint32_t random = 7;
   for (int round = 0; round < 60; round++) {

@@ -152,7 +152,7 @@ TEST(test_layout_for_many_sizes) {
     }
 }
 
-/* Fused passes for octaves whose levels exceed the caches, and no work graph together with them. */
+/* Octaves whose levels exceed the caches are made in fused passes, and then there is no work graph. */
 TEST(test_passes) {
   static frame_plan p;
   plan_request r = request_of(1400, 1200, HS_PROFILE_LOWE);
@@ -206,8 +206,8 @@ TEST(test_monotone) {
   }
 }
 
-/* Level S+2 is not stored, and the first octave's level S+1 shares memory with the later octaves, which take five
- * thirds of a level together; scratch is shared. */
+/* Level S+2 is not stored. The first octave's level S+1 shares memory with the later octaves, which together need five
+ * thirds of a level. Scratch is shared. */
 TEST(test_levels_and_little_else) {
   static frame_plan p;
   plan_request r = request_of(1500, 1100, HS_PROFILE_LOWE);

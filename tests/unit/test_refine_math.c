@@ -114,7 +114,7 @@ static bool eliminate(float m[3][4], float d[3]) {
   return true;
 }
 
-/* Small whole numbers give many ties and zero pivots; thirds make a wrong choice of row visible in the rounding. */
+/* Small integers give many ties and zero pivots. Thirds make a wrong choice of row visible in the rounding. */
 TEST(test_pivots_and_ties) {
   uint32_t seed = 7;
   int ties = 0, singular = 0;
@@ -169,7 +169,7 @@ static void expect_move(author_rule rule, const float d[3], const int32_t from[3
 #define V3F (const float[3])
 #define V3  (const int32_t[3])
 
-/* Offsets are (x, y, s), samples (level, x, y). */
+/* Offsets are given as (x, y, s), samples as (level, x, y). */
 TEST(test_moves) {
   const int32_t centre[3] = {2, 50, 40};
   expect_move(RULE_LOWE, V3F{0.6f, -0.6f, 0.6f}, centre, REFINE_SETTLED, centre);
@@ -200,7 +200,7 @@ static bool accept_edge(float hxx, float hyy, float hxy) {
   return refine_accept(&o, &p, &q, 2, 50, 40);
 }
 
-/* A ratio of principal curvatures below 10 passes, 10 and above does not; saddles never pass. */
+/* Ratios of principal curvatures below 10 pass; ratios of 10 and more do not. Saddles never pass. */
 TEST(test_edges) {
   assert_true(accept_edge(1.0f, 1.0f, 0.0f));
   assert_true(accept_edge(-9.5f, -1.0f, 0.0f));
@@ -233,9 +233,9 @@ TEST(test_vlfeat_places) {
   assert_false(accept_place(0.0f, 0.0f, -1.1f, 1, 50, 40));
 }
 
-/* Positions round half up; positions that round outside read the nearest pixel of the mask. */
+/* Positions round half up. Positions that round to outside the picture read the nearest pixel of the mask. */
 TEST(test_places_kept) {
-  const uint8_t mask[2 * 5] = {0, 1, 0, 9, 9, 1, 0, 255, 9, 9}; /* 3 x 2, stride 5 */
+  const uint8_t mask[2 * 5] = {0, 1, 0, 9, 9, 1, 0, 255, 9, 9}; /* 3 x 2 pixels with a stride of 5 */
   place_filter f = {.mask = mask,
                     .mask_stride = 5,
                     .width = 3,

@@ -114,7 +114,7 @@ SHARED_TEST(bytes_are_the_same_from_a_gpu) {
   assert_int_equal(crc_castagnoli(0, c->vectors, sizeof c->vectors), digest);
 }
 
-/* More descriptors than a block holds. */
+/* There are more descriptors than a block holds. */
 SHARED_TEST(blocks_do_not_matter) {
   enum { REPEATS = 80 };
   const hs_retrieval_options o = small_options();
@@ -216,7 +216,7 @@ SHARED_TEST(every_allocation_may_fail) {
   assert_true(counter.made > 10);
 }
 
-/* max_memory_bytes bounds the memory for assignment: descriptors are assigned in blocks. */
+/* max_memory_bytes bounds the memory for assignment, so descriptors are assigned in blocks. */
 SHARED_TEST(little_memory_is_enough) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const hs_retrieval_options options = small_options();

@@ -21,7 +21,7 @@ TEST(test_level_sigmas) {
   assert_true(scalespace_level_sigma(1.6, 3, 3) == 3.2);
 }
 
-/* Blurs add as squares: each step gives the next level's blur for every sigma0 and S. */
+/* Blurs add as squares: each step leads to the next level's blur, for every sigma0 and S. */
 TEST(test_steps_lead_from_level_to_level) {
   const double sigmas[] = {0.8, 1.0, 1.6, 2.5, 4.0};
   for (size_t i = 0; i < sizeof sigmas / sizeof sigmas[0]; i++)
@@ -75,7 +75,7 @@ static int32_t radius_of(double sigma, author_rule rule) {
 }
 
 TEST(test_radii) {
-  /* Multiples of 1/64 are exact, and contain whole 4 sigma as well as halves of 8 sigma + 1. */
+  /* Multiples of 1/64 are exact. For some of them 4 sigma is an integer, or 8 sigma + 1 ends in one half. */
   for (int32_t i = 7; i < 64 * 30; i++) {
     const double sigma = (double)i / 64.0;
     const int32_t lowe = (int32_t)ceil(4.0 * sigma);

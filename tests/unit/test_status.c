@@ -46,7 +46,7 @@ TEST(test_sentences) {
   }
 }
 
-/* The names and numbers of the header. */
+/* The names and numbers equal those of the header. */
 TEST(test_names_of_the_header) {
   FILE *header = fopen(HARTSIFT_SOURCE_DIR "/pipeline/include/hartsift_types.h", "r");
   assert_non_null(header);

@@ -78,7 +78,7 @@ TEST(test_no_queue) {
   check_tally(&t, 100, 1);
 }
 
-/* Many small jobs in succession: no worker takes chunks of a finished job, or misses a job. */
+/* Many small jobs follow each other: no worker takes chunks of a finished job or misses a job. */
 TEST(test_many_jobs) {
   static tally t;
   memset(&t, 0, sizeof t);
@@ -164,7 +164,7 @@ static void check_signals(void *job, int32_t chunk, int32_t worker) {
   atomic_fetch_add(&s->workers_seen, 1);
 }
 
-/* A worker runs only the caller's handlers for the worker's own faults, and the caller's mask is unchanged. */
+/* A worker runs handlers of the caller only for the worker's own faults. The caller's mask is unchanged. */
 TEST(test_signals_of_workers) {
   const int kept_blocked = SIGUSR2, kept_open = SIGUSR1;
   sigset_t mine, saved, after;

@@ -133,8 +133,8 @@ TEST(test_exact_points) {
   assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.0e-3 * DEGREE);
 }
 
-/* Three quarters of the scene are in one plane: a search without the plane's completion may rest on the plane and two
- * chance matches; with it the rest of the scene is found. */
+/* Three quarters of the scene lie in one plane. A search that does not complete planes may accept the plane and two
+ * chance matches. A search that does finds the rest of the scene. */
 TEST(test_dominant_plane) {
   SCOPED_MEMORY verified *const v = verified_new();
   for (uint64_t seed = 0; seed < 20; seed++) {
@@ -150,7 +150,7 @@ TEST(test_dominant_plane) {
   }
 }
 
-/* A plane and a rotation do not determine F; plane_inliers reports that. */
+/* A plane or a rotation does not determine F; plane_inliers reports this. */
 TEST(test_planar_scene_is_told) {
   SCOPED_MEMORY verified *const v = verified_new();
   const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
@@ -165,7 +165,7 @@ TEST(test_planar_scene_is_told) {
   }
 }
 
-/* An image and its copy: every model fits without any error. */
+/* An image is matched with its copy: every model fits without any error. */
 TEST(test_copy) {
   SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 200, 0, 0.0, 5, &v->scene);
@@ -211,7 +211,7 @@ TEST(test_nothing_to_find) {
   }
 }
 
-/* With exactly as many matches as a sample needs, all are inliers if that few are allowed. */
+/* There are exactly as many matches as a sample needs. All are inliers if so few are allowed. */
 TEST(test_minimal_number) {
   SCOPED_MEMORY verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
@@ -227,7 +227,7 @@ TEST(test_minimal_number) {
   }
 }
 
-/* Repeated matches, as from keypoints with several orientations, neither break nor bias the search. */
+/* Repeated matches, as keypoints with several orientations give, neither break nor bias the search. */
 TEST(test_duplicates) {
   SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 400, 150, 0.4, 2, &v->scene);
@@ -260,7 +260,7 @@ TEST(test_invalid_coordinates) {
   expect_nothing(v, HS_HOMOGRAPHY);
 }
 
-/* The limit itself: a match at the limit counts, one beyond it does not, however well it agrees. */
+/* A match whose coordinates are at the limit counts. A match beyond the limit does not, however well it agrees. */
 TEST(test_coordinates_at_their_limit) {
   SCOPED_MEMORY verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 40, 0, 0.0, 2, &v->scene);
@@ -278,7 +278,7 @@ TEST(test_coordinates_at_their_limit) {
   assert_int_equal(v->inliers[3], 0);
 }
 
-/* Images far from the origin, tiny and huge ones: only relative sizes matter. */
+/* Images are far from the origin, tiny or huge. Only relative sizes matter. */
 TEST(test_place_and_size) {
   SCOPED_MEMORY verified *const v = verified_new(), *const w = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 300, 100, 0.4, 2, &v->scene);
@@ -299,7 +299,7 @@ TEST(test_place_and_size) {
   assert_true(abs((int)v->geometry.inlier_count - (int)w->geometry.inlier_count) <= 3);
 }
 
-/* Coordinates of any bits and awkward values: no crash, no endless loop, and a consistent result. */
+/* Coordinates are any bits and awkward values. There is no crash and no endless loop, and results are consistent. */
 TEST(test_any_numbers) {
   static const double awkward[] = {0.0,    -0.0,     1.0, 1.0e-300, 4.9e-324, 1.0e6,  -1.0e6, 999999.999,
                                    1.0e-8, INFINITY, NAN, 0.5,      640.0,    1.0e-3, -1.0,   1.0e300};
@@ -415,7 +415,8 @@ TEST(test_features) {
   assert_int_equal(by_features.found, 0);
 }
 
-/* If nothing agrees, the search ends once it would have hit a model of min_inliers; an existing model is found. */
+/* If no matches agree, the search ends when it would very likely have found a model of min_inliers. An existing model
+ * is found. */
 TEST(test_ends_where_nothing_agrees) {
   SCOPED_MEMORY verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
@@ -446,7 +447,8 @@ TEST(test_ends_where_nothing_agrees) {
   assert_true(found >= 98);
 }
 
-/* Reused working memory: one allocation for the largest of several calls, and the results of calls without it. */
+/* Working memory is reused: it is allocated once for the largest of several calls, and results equal those without
+ * it. */
 TEST(test_kept_memory) {
   SCOPED_MEMORY verified *const v = verified_new();
   scoped_counter counter = {.fill = 0xa5};

@@ -58,7 +58,7 @@ static void make_wall(uint64_t seed, two_view_scene *scene) {
   }
 }
 
-/* The first search takes the wrong matches along the rows; the second one leaves them out and keeps the right ones. */
+/* The first search accepts wrong matches along the rows. The second search drops them and keeps the correct ones. */
 TEST(test_rows_of_windows) {
   SCOPED_MEMORY verified *const v = verified_new();
   size_t first = 0, second = 0;
@@ -106,7 +106,7 @@ TEST(test_settled) {
   }
 }
 
-/* If nothing off a plane agrees, the inliers are the plane's, and the result says so. */
+/* If no match off a plane agrees, the inliers are those of the plane, and the result reports it. */
 TEST(test_plane_only) {
   SCOPED_MEMORY verified *const v = verified_new();
   const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
@@ -126,7 +126,7 @@ TEST(test_plane_only) {
   assert_int_equal(v->geometry.plane_only, 0);
 }
 
-/* A plane with fewer inliers than wanted removes nothing from the first search's result. */
+/* A plane with fewer inliers than min_inliers removes nothing from the first search's result. */
 TEST(test_plane_of_too_few) {
   SCOPED_MEMORY verified *const v = verified_new();
   int tried = 0;
@@ -149,7 +149,7 @@ TEST(test_plane_of_too_few) {
   assert_true(tried > 0);
 }
 
-/* Fewer inliers than refine_matches: the first search's result stays. */
+/* With fewer inliers than refine_matches, the first search's result stays. */
 TEST(test_few_matches_stand) {
   SCOPED_MEMORY verified *const v = verified_new();
   make_wall(3, &v->scene);

@@ -70,7 +70,7 @@ TEST(test_known_cameras) {
   assert_int_equal(c->found.watermark, 0);
 }
 
-/* Without cameras, without find_essential, and with wrong cameras the fundamental matrix stays. */
+/* Without cameras, without find_essential, or with wrong cameras, the result is the fundamental matrix. */
 TEST(test_fundamental_stays) {
   SCOPED_MEMORY pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);
   assert_int_equal(run(c, HS_FUNDAMENTAL, false, 1), HS_OK);

@@ -169,7 +169,7 @@ static bool poll_slowly(void *owner) {
   return true;
 }
 
-/* A caller with a slow progress function leaves the cores to others. */
+/* If a caller's progress function is slow, waiting threads leave the cores to others. */
 TEST(test_idle_threads_sleep) {
   atomic_bool open = false;
   graph_job job;

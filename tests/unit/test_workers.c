@@ -3,7 +3,7 @@
  */
 #include <time.h>
 
-/* Included before the redefinition of one of its names below. */
+/* This header is included before one of its names is redefined below. */
 #include <pthread.h>
 
 /* Number of waits that have begun, counted under the ring's lock. Whoever holds the lock and reads n knows that n
@@ -134,8 +134,8 @@ static int32_t taken_by(in_flight_ring *f, uint64_t image) {
   return worker;
 }
 
-/* The worker whose results are not yet returned has waited longest but may not take the image: the other one is
- * woken. */
+/* The worker that has waited longest may not take the image, because its results are not yet returned. The other worker
+ * is woken. */
 TEST(test_full_worker_passes_on) {
   in_flight_ring *f = ring_make();
   for (int32_t i = 0; i < RESULT_SETS; i++) f->workers[0].held[i] = 1;
@@ -147,7 +147,7 @@ TEST(test_full_worker_passes_on) {
   ring_free(f);
 }
 
-/* Images after a large one, which only the first worker may take, are free for the others once that worker has it. */
+/* Only the first worker may take a large image. Once it has, other workers may take the images after it. */
 TEST(test_behind_a_large_image) {
   uint64_t first;
   in_flight_ring *f = ring_make();
@@ -166,7 +166,7 @@ TEST(test_behind_a_large_image) {
   ring_free(f);
 }
 
-/* Workers share the waiting images; groups have a power of two of equal images. */
+/* Workers share the waiting images. A group has a power of two of equal images. */
 TEST(test_shares) {
   uint64_t first;
   in_flight_ring *f = ring_make();
@@ -185,7 +185,7 @@ TEST(test_shares) {
   ring_free(f);
 }
 
-/* If results are taken as they finish, images that are ready overtake one that is not; otherwise they stay in order. */
+/* If results are taken as they finish, finished images overtake unfinished ones. Otherwise they stay in order. */
 TEST(test_overtaking) {
   uint64_t first;
   in_flight_ring *f = ring_make();
@@ -219,8 +219,8 @@ static void end_image(in_flight_ring *f, uint64_t image, hs_status status) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* Any finished image is returned first, a failed one too. Its slot in the ring is free when all earlier images are
- * done. */
+/* Any finished image is returned first, even if it failed. Its slot in the ring becomes free when all earlier images
+ * are done. */
 TEST(test_given_as_they_end) {
   in_flight_ring *f = ring_make();
   hs_context *c = calloc(1, sizeof *c);
@@ -250,8 +250,8 @@ TEST(test_given_as_they_end) {
   ring_free(f);
 }
 
-/* Throughput: the ring is longer than the number of images in flight, so that images after a slow one are taken and
- * their slots reused; a taken image leaves no memory in the ring. */
+/* For throughput, the ring is longer than the number of images in flight, so that images after a slow one are taken and
+ * their slots reused. An image that was taken leaves no memory in the ring. */
 TEST(test_ring_is_longer) {
   enum { IMAGES = 12 };
   hs_options options;
@@ -289,7 +289,7 @@ TEST(test_ring_is_longer) {
   in_flight_end(c);
 }
 
-/* Alternating between any order and submission order: the viewed list stays valid until the next call. */
+/* Waiting for any image and waiting in order alternate. The viewed list stays valid until the next call. */
 TEST(test_any_among_oldest) {
   in_flight_ring *f = ring_make();
   hs_context *c = calloc(1, sizeof *c);

@@ -55,7 +55,7 @@ static int tear_down(void **state) {
 
 #define TEST_ON_FIXTURE(NAME) TEST_GIVEN(NAME, fixture, f, set_up, tear_down)
 
-/* A page whose bytes depend on the number. */
+/* Adds pages whose bytes depend on `number`. */
 static int add_page(fixture *f, int64_t page, size_t pages, uint64_t number) {
   static uint8_t bytes[64 * PAGE];
   uint64_t random = number;
@@ -79,8 +79,8 @@ TEST_ON_FIXTURE(test_in_a_row) {
   assert_true(write_queue_cpu_s(f->queue) > 0 && write_queue_cpu_s(f->queue) < 60);
 }
 
-/* Any offsets, overlapping, of every size up to more than a piece: the last write wins, and reads return the written
- * data. */
+/* Pages are at any offsets, overlap, and have every size up to more than a piece. The last write wins, and reads return
+ * the written data. */
 TEST_ON_FIXTURE(test_anywhere) {
   uint64_t random = 5;
   for (uint64_t i = 0; i < 3000; i++) {
@@ -100,7 +100,7 @@ TEST_ON_FIXTURE(test_anywhere) {
   assert_memory_equal(f->file, f->expected, FILE_BYTES);
 }
 
-/* After a failure nothing more is written, and every call reports the failure, until it is cleared. */
+/* After a failure nothing more is written, and every call reports the failure until it is cleared. */
 TEST_ON_FIXTURE(test_failure) {
   assert_int_equal(add_page(f, 0, 1, 1), 0);
   assert_int_equal(write_queue_drain(f->queue), 0);
@@ -122,7 +122,7 @@ TEST_ON_FIXTURE(test_failure) {
   assert_memory_equal(f->file, f->expected, 2 * PAGE);
 }
 
-/* Everything added is written at the end, with or without a flush. */
+/* At the end everything added has been written, with or without a flush. */
 TEST_ON_FIXTURE(test_end) {
   assert_int_equal(add_page(f, 3, 1, 9), 0);
   write_queue_free(f->queue);

@@ -47,7 +47,8 @@ void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t 
   /* the last column stays free, because some terminals wrap there, and \r would not return to the line */
   const int known = terminal_columns(stderr);
   const int columns = (known > 0 ? known : TERMINAL_COLUMNS_USUAL) - 1;
-  const int available = columns - length - 3; /* without two brackets and a space */
+  /* width of the bar: the rest of the line without two brackets and a space */
+  const int available = columns - length - 3;
   const int bar = available < BAR_COLUMNS ? available : BAR_COLUMNS;
   const int filled = (int)((double)ended / (double)total * bar);
   if (bar >= BAR_MIN)

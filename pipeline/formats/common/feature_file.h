@@ -32,9 +32,10 @@ typedef struct feature_source {
 typedef struct feature_target {
   const char *path; /* path for messages */
   FILE *stream;
-  FILE *second_stream;   /* for formats with a second_ending; otherwise null */
-  digest_state *written; /* null, or digest of the bytes of the streams, of the second file after the first */
-  bool is_staged;        /* see atomic_file */
+  FILE *second_stream; /* for formats with a second_ending; otherwise null */
+  /* digest of the bytes written, those of the second file after those of the first; null: not computed */
+  digest_state *written;
+  bool is_staged; /* see atomic_file */
   const hs_features *features;
   hs_bin_layout layout;   /* bin order of the descriptors in memory */
   const char *image_name; /* name of the image, or null */

@@ -9,7 +9,7 @@
 #include "cuda/primitives/primitives_cuda.h"
 #include "tests/support/fake_device/fake_device.h"
 
-/* On the calling thread. */
+/* Returns the place where primitives run: the calling thread. */
 static prim_backend here(void) { return (prim_backend){NULL, cpu_choose_prims()}; }
 
 /* ------------------------------------------------------------------ matching */

@@ -69,7 +69,7 @@ int fake_tear_down(void **state) {
   return fake.alive == 0 ? 0 : -1;
 }
 
-/* The number after "name=" in the text, or the default. */
+/* Returns the number after "name=" in the text, or the default. */
 static long number_of(const char *text, const char *name, long otherwise) {
   const char *at = strstr(text, name);
   return at ? strtol(at + strlen(name), NULL, 10) : otherwise;

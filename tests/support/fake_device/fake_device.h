@@ -53,7 +53,7 @@ void fake_reset(int32_t gpus);
 int fake_set_up(void **state);
 int fake_tear_down(void **state);
 
-/* Changes the number of live objects; counts a decoded JPEG. */
+/* Adds to the number of live objects. The next function counts a decoded JPEG. */
 void fake_count(int64_t change);
 void fake_count_decoded(void);
 
