@@ -1,10 +1,10 @@
-/* The directions of the bound; see match_bound.h. */
+/* Directions of the lower bound of distances; see match_bound.h. */
 #include "stages/match_bound.h"
 
 #include <math.h>
 
-/* The 24 principal components of 59 000 descriptors of 74 photographs (buildings, a courtyard, a town), times 320. Any
- * other rows would be as valid and less selective. */
+/* The 24 principal components of 59 000 descriptors of 74 photographs (buildings, a courtyard, a town), times 320. The
+ * bound would hold with any other rows, but would rule out fewer candidates. */
 const int8_t match_bound_directions[MATCH_BOUND_VALUES][MATCH_LENGTH] = {
     {-32, 4,  23,  16, -5,  15, 20,  4,  -78, -6, 29,  28, 18,  29, 28,  -6, -77, -8, 25,  29, 27,  34,
      32,  -3, -32, 3,  21,  24, 18,  25, 23,  4,  -33, 8,  28,  23, 0,   17, 17,  0,  -57, 3,  32,  34,

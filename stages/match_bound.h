@@ -1,14 +1,14 @@
 /*
- * A lower bound of the distance of two 8-bit descriptors, which rules out most candidates of a match without their
- * distance.
+ * A lower bound of the distance of two 8-bit descriptors. It rules out most candidates of a match, whose distances then
+ * need not be computed.
  *
  * A descriptor is projected onto 24 directions T, which hold four fifths of the variance of SIFT descriptors. The mean
  * is subtracted, the result scaled, shrunk into a ball and cut to a box:
  *
  *   v = box(ball(SCALE / NORM (T descriptor - T mean))),    |T(a - b)| <= NORM |a - b|
  *
- * Ball and box are convex, and the nearest point of a convex set moves no two points apart. So |v_a - v_b| <= SCALE |a
- * - b|. u is v rounded, and error = |v - u|:
+ * Ball and box are convex. Moving two points to their nearest points in a convex set never increases their distance, so
+ * |v_a - v_b| <= SCALE |a - b|. u is v rounded, and error = |v - u|:
  *
  *   |u_a - u_b| <= SCALE |a - b| + error_a + error_b
  *
@@ -27,23 +27,23 @@ extern "C" {
 enum { MATCH_BOUND_VALUES = 24, MATCH_BOUND_MAX = 63 };
 #define MATCH_BOUND_SCALE  0.35
 #define MATCH_BOUND_RADIUS 126.0
-#define MATCH_BOUND_NORM   326.0 /* at least the largest singular value of T */
+#define MATCH_BOUND_NORM   326.0 /* an upper bound of the largest singular value of T */
 
-/* T, and T mean. */
+/* The matrix T, and the product of T and the mean. */
 extern const int8_t match_bound_directions[MATCH_BOUND_VALUES][MATCH_LENGTH];
 extern const int32_t match_bound_means[MATCH_BOUND_VALUES];
 
-/* u, |u|^2 (at most 128^2) and the error of a descriptor. */
+/* Vector u of a descriptor, |u|^2 (at most 128^2), and the error. */
 typedef struct match_bound {
   int8_t values[MATCH_BOUND_VALUES];
   int32_t norm;
   float error;
 } match_bound;
 
-/* sums: T descriptor. */
+/* Computes the bound's vector. sums: the product of T and the descriptor. */
 match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES]);
 
-/* The largest |u_a - u_b|^2 that two descriptors at a squared distance up to `squared` can have. Infinity gives
+/* Returns the largest |u_a - u_b|^2 of two descriptors whose squared distance is at most `squared`. Infinity gives
  * infinity. */
 double match_bound_limit(double squared, float errors);
 

@@ -5,11 +5,12 @@
  *   rows (of one list)       panels of the other list         candidates left
  *   24 values each      x    24 values each              ->   distance of 128 values, nearest two
  *
- * Only matches are wanted, so a row is followed as far as the ratio test needs. Let d be the square of the nearest
- * candidate so far and q = ratio^2. A row that fails the test can only pass by a candidate below q d; a row that passes
- * can only fail by one up to d / q. All others are ruled out. A row that passes in the end is searched once more,
- * because candidates up to d / q may have been ruled out while it failed. The other direction is searched for the
- * matches alone, and the second nearest for the pairs that are left.
+ * Only matches are wanted, so a row is searched only as far as the ratio test needs. Let d be the squared distance of
+ * the nearest candidate so far and q = ratio^2. If the row fails the test so far, only a candidate below q d can make
+ * it pass. If it passes so far, only a candidate up to d / q can make it fail. All other candidates are ruled out. A
+ * row that passes in the end is searched once more, because candidates up to d / q may have been ruled out while it
+ * failed. The other direction is searched only for the features matched so far, and the second nearest only for the
+ * remaining pairs.
  */
 #ifndef HARTSIFT_CPU_SIMD_MATCH_BOUND_SIMD_H
 #define HARTSIFT_CPU_SIMD_MATCH_BOUND_SIMD_H
@@ -20,19 +21,19 @@
 enum {
   BOUND_STEPS = MATCH_BOUND_VALUES / 2, /* pairs of values */
   BOUND_LANES = 2 * SIMD_WIDTH,         /* 16-bit lanes of a vector */
-  BOUND_PANEL = 2 * BOUND_LANES,        /* columns of a tile: two vectors */
+  BOUND_PANEL = 2 * BOUND_LANES,        /* columns of a tile, which fill two vectors */
   BOUND_ROWS = 64,                      /* rows that are compared with one panel after another */
-  BOUND_PACKED = 256,                   /* descriptors in a chunk of packing; whole panels */
+  BOUND_PACKED = 256,                   /* descriptors that a chunk packs, in whole panels */
   BOUND_WORDS = MATCH_LENGTH / 2,
-  BOUND_DIRECTIONS = 32, /* MATCH_BOUND_VALUES, padded to whole vectors */
-  BOUND_COUNT_MIN = 256, /* a shorter second list gains nothing */
-  BOUND_SHIFT = 64       /* added to the values of rows, whose bytes are unsigned */
+  BOUND_DIRECTIONS = 32, /* MATCH_BOUND_VALUES rounded up to whole vectors */
+  BOUND_COUNT_MIN = 256, /* shortest second list for which the bound saves time */
+  BOUND_SHIFT = 64       /* added to the values of rows, because their bytes are unsigned */
 };
 _Static_assert(BOUND_PACKED % BOUND_PANEL == 0 && BOUND_ROWS % (int)TILE_ROWS == 0, "whole panels and tiles");
 _Static_assert(BOUND_SHIFT > (int)MATCH_BOUND_MAX && BOUND_SHIFT + (int)MATCH_BOUND_MAX <= 127,
                "values of rows are 1 to 127");
 
-/* A packed list; `padded` entries are whole panels. u is the bound's vector. */
+/* A packed list, padded to whole panels. u is the vector of the bound (stages/match_bound.h). */
 typedef struct bound_list {
   const uint8_t *descriptors;
   uint32_t count;
@@ -44,7 +45,7 @@ typedef struct bound_list {
   float *errors;        /* [padded] */
   int16_t *panels;      /* [padded / BOUND_PANEL][BOUND_STEPS][BOUND_PANEL]: two values of u as bytes */
   int16_t *halves;      /* [padded]: -|u|^2 / 2, rounded up, minus BOUND_SHIFT times the sum of u */
-  float error;          /* maximum of errors */
+  float error;          /* largest error of the list */
 } bound_list;
 
 static uint64_t bound_padded(uint32_t count) { return ((uint64_t)count + BOUND_PANEL - 1) / BOUND_PANEL * BOUND_PANEL; }
@@ -66,7 +67,7 @@ static bound_list bound_list_at(const match_side *side, unsigned char *memory) {
   return l;
 }
 
-/* The directions in words of two entries; lanes are directions. */
+/* Packs the directions into words of two entries. Each lane is a direction. */
 static void bound_table(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
   memset(table, 0, BOUND_WORDS * sizeof *table);
   for (int w = 0; w < BOUND_WORDS; w++)
@@ -76,7 +77,7 @@ static void bound_table(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
     }
 }
 
-/* The products of the directions with a descriptor's words. */
+/* Computes the products of the directions and a descriptor. */
 static void bound_sums(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS], const int32_t *words, int32_t *sums) {
   simd_i32 sum[BOUND_DIRECTIONS / SIMD_WIDTH];
   for (int v = 0; v < BOUND_DIRECTIONS / SIMD_WIDTH; v++) sum[v] = simd_i32_set1(0);
@@ -88,7 +89,7 @@ static void bound_sums(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS], const int32
   for (int v = 0; v < BOUND_DIRECTIONS / SIMD_WIDTH; v++) simd_i32_store(sums + v * SIMD_WIDTH, sum[v]);
 }
 
-/* Packs one descriptor. Entries beyond the list get values that any limit may pass; they are never compared. */
+/* Packs one descriptor. Entries beyond the list may pass any limit, but they are never compared. */
 static void bound_pack_one(const bound_list *l, uint64_t j, int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
   int32_t *words = l->words + j * BOUND_WORDS, sums[BOUND_DIRECTIONS], sum = 0;
   int16_t *panel = l->panels + j / BOUND_PANEL * BOUND_PANEL * BOUND_STEPS + j % BOUND_PANEL;
@@ -127,7 +128,7 @@ static float bound_error(const bound_list *l) {
   return error;
 }
 
-/* Rows in progress. The nearest two of row r are in nearest[number[r]]. */
+/* Rows that are compared at one time. The nearest two of row r are in nearest[number[r]]. */
 typedef struct bound_rows {
   const bound_list *rows, *columns;
   const match_limits *limits;
@@ -135,10 +136,10 @@ typedef struct bound_rows {
   uint32_t count;
   uint32_t number[BOUND_ROWS];
   int32_t values[BOUND_ROWS * BOUND_STEPS];
-  int16_t least[BOUND_ROWS]; /* a candidate is compared if u_a u_b - |u_b|^2 / 2 is larger */
+  int16_t least[BOUND_ROWS]; /* a candidate is compared if u_a u_b - |u_b|^2 / 2 is larger than this */
 } bound_rows;
 
-/* Sets a row's limit. complete: its two nearest are wanted. */
+/* Sets a row's limit. complete: both nearest of the row are wanted. */
 static void bound_set_limit(bound_rows *b, uint32_t r, bool complete) {
   const match_nearest *n = &b->nearest[b->number[r]];
   const double q = b->limits->ratio_squared, nearest = (double)n->nearest_squared;
@@ -147,12 +148,12 @@ static void bound_set_limit(bound_rows *b, uint32_t r, bool complete) {
                                                        : q * nearest;
   const uint32_t i = b->number[r];
   const double limit = match_bound_limit(squared, b->rows->errors[i] + b->columns->error);
-  /* |u_a|^2 + |u_b|^2 - 2 u_a u_b > limit rules a candidate out. Rounded so that more is compared. */
+  /* A candidate with |u_a|^2 + |u_b|^2 - 2 u_a u_b > limit is ruled out. Rounding never rules out more. */
   const double least = floor(((double)b->rows->value_norms[i] - limit) * 0.5) - 1.0;
   b->least[r] = least > INT16_MIN ? (int16_t)least : INT16_MIN;
 }
 
-/* The squared distance of row r and column j. */
+/* Returns the squared distance of row r and column j. */
 static uint32_t bound_square(const bound_rows *b, uint32_t r, uint64_t j) {
   const int32_t *x = b->rows->words + (size_t)b->number[r] * BOUND_WORDS, *y = b->columns->words + j * BOUND_WORDS;
   simd_i32 sum = simd_i32_set1(0);
@@ -163,7 +164,7 @@ static uint32_t bound_square(const bound_rows *b, uint32_t r, uint64_t j) {
   return (uint32_t)(b->rows->norms[b->number[r]] + b->columns->norms[j] - 2 * product);
 }
 
-/* Compares a row with the candidates of a panel that are left. */
+/* Compares a row with the remaining candidates of a panel. */
 static void bound_compare(bound_rows *b, uint32_t r, uint64_t first, uint64_t left, bool complete) {
   match_nearest *n = &b->nearest[b->number[r]];
   bool changed = false;
@@ -178,8 +179,8 @@ static void bound_compare(bound_rows *b, uint32_t r, uint64_t first, uint64_t le
   if (changed) bound_set_limit(b, r, complete);
 }
 
-/* One tile: left[r]: SIMD_I16_BITS bits for each column of the panel that row r must be compared with. False: there is
- * none. */
+/* Finds the candidates of a tile. left[r] has SIMD_I16_BITS bits set for each column of the panel with which row r must
+ * be compared. Returns false if there is none. */
 static bool bound_tile(const bound_rows *b, uint32_t r0, uint64_t panel, uint64_t left[TILE_ROWS]) {
   const int32_t *rows = b->values + (size_t)r0 * BOUND_STEPS;
   const int16_t *columns = b->columns->panels + panel * BOUND_PANEL * BOUND_STEPS;
@@ -235,7 +236,7 @@ static void bound_scan(bound_rows *b, bool complete) {
   }
 }
 
-/* Finds which rows pass, and their nearest. */
+/* Finds the rows that pass, and the nearest of each. */
 static void bound_decide(bound_rows *b) {
   for (uint32_t r = 0; r < b->count; r++) b->nearest[b->number[r]] = match_nearest_none();
   bound_scan(b, false);
@@ -246,14 +247,14 @@ static void bound_decide(bound_rows *b) {
   if (kept > 0) bound_scan(b, false);
 }
 
-/* One direction: all rows, or `count` of them. */
+/* Matching in one direction, of all rows or of `count` of them. */
 typedef struct bound_job {
   const bound_list *rows, *columns;
   const match_limits *limits;
   match_nearest *nearest;
-  const uint32_t *wanted; /* null: all rows */
+  const uint32_t *wanted; /* numbers of the rows; null: all rows */
   uint32_t count;
-  bool complete; /* the rows pass, and their second nearest are wanted */
+  bool complete; /* whether the rows are known to pass, and their second nearest are wanted */
 } bound_job;
 
 static void bound_task(void *argument, int32_t chunk, int32_t worker) {
@@ -271,8 +272,8 @@ static void bound_task(void *argument, int32_t chunk, int32_t worker) {
 
 static int32_t bound_chunks(uint64_t count, uint64_t of_one) { return (int32_t)((count + of_one - 1) / of_one); }
 
-/* Whether the bound serves these arguments. Does not depend on the first list, so that a packed second list stays valid
-   from call to call. */
+/* Returns whether the bound is used for these arguments. The answer does not depend on the first list, so that a packed
+   second list stays valid from call to call. */
 static bool bound_serves(const match_args *a) {
   return a->limits && a->limits->ratio_squared > 0.0 && a->limits->ratio_squared <= 0.9 && a->type == MATCH_U8 &&
          a->guide == MATCH_UNGUIDED && a->backward && a->second.count >= BOUND_COUNT_MIN;
@@ -293,7 +294,7 @@ static void bound_match(stage_queue *queue, const match_args *a) {
   first.error = bound_error(&first);
   bound_job job = {&first, &second, a->limits, a->forward, NULL, first.count, false};
   queue_run(queue, bound_chunks(job.count, BOUND_ROWS), bound_task, &job);
-  /* The nearest of the rows that pass, each once. */
+  /* Collect the nearest of the rows that pass, each once. */
   for (uint32_t j = 0; j < second.count; j++) a->backward[j] = match_nearest_none();
   for (uint32_t i = 0; i < first.count; i++) {
     match_nearest *back = match_accepts(a->limits, &a->forward[i]) ? &a->backward[a->forward[i].nearest] : NULL;
@@ -304,7 +305,7 @@ static void bound_match(stage_queue *queue, const match_args *a) {
   }
   job = (bound_job){&second, &first, a->limits, a->backward, wanted, count, false};
   queue_run(queue, bound_chunks(count, BOUND_ROWS), bound_task, &job);
-  /* The pairs that are left, from the list whose second nearest are wanted. */
+  /* Collect the remaining pairs, in the order of the list whose second nearest are wanted. */
   uint32_t pairs = 0;
   for (uint32_t n = 0; n < count; n++) {
     const uint32_t j = wanted[n], i = a->backward[j].nearest;

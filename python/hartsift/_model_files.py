@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-# Terms of distortion after focal lengths and principal point, by COLMAP's model; one name for two lengths: they are equal.
+# Names of distortion parameters of COLMAP's models, after focal lengths and principal point.
 _PINHOLE = {"SIMPLE_PINHOLE": (), "PINHOLE": (), "SIMPLE_RADIAL": ("k1",), "RADIAL": ("k1", "k2"), "OPENCV": ("k1", "k2", "p1", "p2")}
 _FISHEYE = {"SIMPLE_RADIAL_FISHEYE": ("k1",), "RADIAL_FISHEYE": ("k1", "k2"), "OPENCV_FISHEYE": ("k1", "k2", "k3", "k4")}
 _ONE_FOCAL_LENGTH = ("SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
 #: COLMAP's world to nerfstudio's, as in its ns-process-data: x, z, -y.
 APPLIED_TRANSFORM = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]])
-# instant-ngp wants cameras about this far from the middle, in units of its cube, and the middle at (0.5, 0.5, 0.5).
+# instant-ngp needs the scene's middle at (0.5, 0.5, 0.5) and cameras at about this distance from it, in units of its cube.
 _NGP_DISTANCE = 1.3
 _DRAWN_POINTS = 40000
 
@@ -39,8 +39,8 @@ class Photograph:
     """A registered image.
 
     Attributes:
-        number: COLMAP's.
-        name: below the folder of images.
+        number: COLMAP's image_id.
+        name: path in the folder of images.
         camera: number of its camera.
         pose: cam_from_world [R|t], float64 [3, 4], COLMAP's axes.
     """
@@ -56,10 +56,10 @@ class Model:
     """A reconstruction.
 
     Attributes:
-        cameras: by number: model's name, width, height, parameters.
-        photographs: by name.
+        cameras: {number: (name of the model, width, height, parameters)}.
+        photographs: photographs in the order of names.
         points: float64 [N, 3]; colors: uint8 [N, 3]; track_lengths: of the points.
-        reprojection_error: mean, pixels.
+        reprojection_error: mean reprojection error, pixels.
     """
 
     cameras: Dict[int, Tuple[str, int, int, Tuple[float, ...]]]
@@ -71,7 +71,7 @@ class Model:
 
 
 def model_of(found: Any) -> Model:
-    """From a ``pycolmap.Reconstruction``."""
+    """Makes a Model from a ``pycolmap.Reconstruction``."""
     cameras = {
         int(number): (str(one.model.name), int(one.width), int(one.height), tuple(map(float, one.params)))
         for number, one in found.cameras.items()
@@ -80,7 +80,7 @@ def model_of(found: Any) -> Model:
     for number in found.reg_image_ids():
         image = found.images[number]
         pose = image.cam_from_world
-        pose = pose() if callable(pose) else pose  # a property in older versions
+        pose = pose() if callable(pose) else pose  # a property in older versions of pycolmap
         photographs.append(Photograph(int(number), str(image.name), int(image.camera_id), np.array(pose.matrix(), np.float64)))
     points = [found.points3D[number] for number in sorted(found.points3D)]
     return Model(
@@ -118,7 +118,7 @@ def _camera_fields(camera: Tuple[str, int, int, Tuple[float, ...]]) -> Dict[str,
 
 
 def transform_of(pose: "Array") -> "Array":
-    """Camera to world [4, 4] in OpenGL's axes (x right, y up, looking along -z) and nerfstudio's world."""
+    """Returns camera to world, [4, 4], in OpenGL's axes (x right, y up, looking along -z) and nerfstudio's world."""
     turn, shift = pose[:, :3], pose[:, 3]
     to_world = np.eye(4)
     to_world[:3, :3] = turn.T @ np.diag([1.0, -1.0, -1.0])
@@ -127,7 +127,7 @@ def transform_of(pose: "Array") -> "Array":
 
 
 def _middle(transforms: Sequence["Array"]) -> "Array":
-    """The point nearest to all optical axes; of parallel axes the mean of the cameras."""
+    """Returns the point nearest to all optical axes; if they are parallel, the mean position of the cameras."""
     centres = np.array([one[:3, 3] for one in transforms])
     across = [np.eye(3) - np.outer(one[:3, 2], one[:3, 2]) for one in transforms]
     total = np.sum(across, axis=0)
@@ -139,7 +139,7 @@ def _middle(transforms: Sequence["Array"]) -> "Array":
 
 
 def _ngp_fields(transforms: Sequence["Array"]) -> Dict[str, Any]:
-    """instant-ngp's scale and offset: position * scale + offset is in its cube."""
+    """Returns instant-ngp's scale and offset: position * scale + offset is in its cube."""
     middle = _middle(transforms)
     distance = float(np.mean([np.linalg.norm(one[:3, 3] - middle) for one in transforms])) or 1.0
     scale = _NGP_DISTANCE / distance
@@ -195,7 +195,7 @@ def _write_ply(path: pathlib.Path, points: "Array", colors: "npt.NDArray[np.uint
 
 
 def _drawing(model: Model) -> Dict[str, Any]:
-    """Points and cameras for the page: the scene's middle at 0, its size about 1, z up."""
+    """Returns points and cameras for the page, with the scene's middle at 0, a size of about 1, and z up."""
     centres = np.array([-one.pose[:, :3].T @ one.pose[:, 3] for one in model.photographs])
     up = -np.mean([one.pose[1, :3] for one in model.photographs], axis=0)
     up /= np.linalg.norm(up) or 1.0
@@ -218,7 +218,7 @@ def _drawing(model: Model) -> Dict[str, Any]:
         "points": base64.b64encode(points.tobytes()).decode("ascii"),
         "colors": base64.b64encode(model.colors[::step].tobytes()).decode("ascii"),
         "cameras": [[np.round(at, 5).tolist(), np.round(corners, 4).tolist()] for at, corners in cameras],
-        "yaw": round(math.atan2(-forward[0], forward[1]) + 0.4, 3),  # past the cameras, a little from the side
+        "yaw": round(math.atan2(-forward[0], forward[1]) + 0.4, 3),  # looks in the cameras' direction, a little from the side
         "names": [one.name.encode("utf-8", "replace").decode("utf-8") for one in model.photographs],
     }
 
@@ -229,8 +229,8 @@ def write_report(
     """Writes one page without references to other places: a drawing to turn, and numbers.
 
     Args:
-        path: of the page.
-        title: of the page.
+        path: path of the page.
+        title: title of the page.
         model: the reconstruction.
         numbers: rows of the table.
         missing: names of images without a pose.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _STATE = "reconstruct.json"
-# Parts of the whole for the bar, about as on a CPU.
+# Share of each step in the progress bar, roughly as the times on a CPU.
 _PARTS = {"frames": 0.1, "features": 0.3, "pairs": 0.25, "mapper": 0.3, "files": 0.05}
 _BAR = 24
 
@@ -35,25 +35,25 @@ _BAR = 24
 class ReconstructOptions(TypedDict, total=False):
     """Options of ``hartsift.reconstruct``, and of ``python -m hartsift reconstruct``."""
 
-    frames_per_second: float  #: of a video: rate of moments, of each of which the sharpest frame is taken [2]
-    masks: Optional[str]  #: folder of masks, MASKS/NAME.png: no features where they are black [None]
-    #: "single": the images of one size share a camera; "folder": those of one size in one folder; "file": each has its own;
-    #: "auto": one size and one focal length in EXIF, without EXIF one size in one folder ["auto"]
+    frames_per_second: float  #: frames taken per second of a video, each the sharpest of its moment [2]
+    masks: Optional[str]  #: folder of masks, MASKS/NAME.png; black pixels get no features [None]
+    #: which images share a camera: "single": images of one size; "folder": images of one size in one folder; "file": none;
+    #: "auto": images of one size and one focal length in EXIF, without EXIF images of one size in one folder ["auto"]
     camera: Literal["auto", "single", "folder", "file"]
-    camera_model: str  #: COLMAP's ["SIMPLE_RADIAL"]
-    camera_params: Sequence[float]  #: the model's parameters, taken for known; only poses are estimated then [()]
-    affine: bool  #: affine shape adaptation [False]
-    dsp: bool  #: descriptors pooled over sizes [False]
-    max_features: int  #: of an image, the largest; 0: as COLMAP, whole levels until they are 8192 or more [0]
-    #: rules as of ``hartsift match --pairs`` or files of pairs, one after another; (): chosen by the collection [()]
+    camera_model: str  #: name of COLMAP's camera model ["SIMPLE_RADIAL"]
+    camera_params: Sequence[float]  #: known parameters of the model; then only poses are estimated [()]
+    affine: bool  #: describe keypoints with affine shape adaptation [False]
+    dsp: bool  #: pool descriptors over sizes (DSP-SIFT) [False]
+    max_features: int  #: maximum per image, the largest first; 0: as COLMAP, whole levels until there are 8192 or more [0]
+    #: rules of ``hartsift match --pairs`` or files of pairs, matched in turn; (): chosen from the collection [()]
     pairs: Sequence[str]
     guided: bool  #: match verified pairs again, along their geometry [False]
-    tracks: int  #: inliers of so many longest tracks of each image go to the mapper; 0: all [2000]
-    #: of pycolmap; "auto": global, and incremental if it leaves out a tenth of the images ["auto"]
+    tracks: int  #: number of longest tracks of each image whose inliers go to the mapper; 0: all [2000]
+    #: pycolmap's mapper; "auto": global, then incremental if it leaves out a tenth of the images ["auto"]
     mapper: Literal["auto", "global", "incremental"]
     undistorted: bool  #: also write undistorted pictures and their model [False]
-    device: str  #: for features and matches: "auto", "cpu", "cuda", "cuda:N" ["auto"]
-    threads: int  #: on the CPU, 0: all [0]
+    device: str  #: device of features and matches: "auto", "cpu", "cuda", "cuda:N" ["auto"]
+    threads: int  #: threads on the CPU, 0: all cores [0]
 
 
 _DEFAULTS: Dict[str, Any] = {
@@ -61,7 +61,7 @@ _DEFAULTS: Dict[str, Any] = {
     "affine": False, "dsp": False, "max_features": 0, "pairs": (), "guided": False, "tracks": 2000,
     "mapper": "auto", "undistorted": False, "device": "auto", "threads": 0,
 }
-#: What is done again after a change of an option; the others change no result.
+#: The steps that are repeated after a change of an option. Options that are not named change no result.
 _REPEATED = {
     **dict.fromkeys(("frames_per_second", "masks", "camera", "camera_model", "camera_params"), "features"),
     **dict.fromkeys(("affine", "dsp", "max_features"), "features"),
@@ -76,18 +76,18 @@ class Reconstruction:
     """Result of ``hartsift.reconstruct``.
 
     Attributes:
-        folder: the output.
-        images: photographs or frames.
-        failed: those that could not be read.
-        registered: images with a pose in sparse/0.
-        models: models that share no point; sparse/0 is the largest.
-        points, observations: of sparse/0.
+        folder: the output folder.
+        images: number of photographs or frames.
+        failed: number of images that could not be read.
+        registered: number of images with a pose in sparse/0.
+        models: number of models that share no point; sparse/0 is the largest.
+        points, observations: their numbers in sparse/0.
         track_length: mean number of images that see a point.
-        reprojection_error: mean, pixels.
+        reprojection_error: mean reprojection error, pixels.
         pairs: rules that chose the pairs.
         mapper: "global" or "incremental".
-        cameras: cameras of the database.
-        seconds: of this run, by step.
+        cameras: number of cameras in the database.
+        seconds: seconds of each step in this run.
     """
 
     folder: str
@@ -120,7 +120,7 @@ class _Progress:
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step of the whole."""
+        """Shows a step while it runs."""
         start, self._step = time.monotonic(), name
         self.show(0, 0)
         before = signal.signal(signal.SIGINT, signal.SIG_DFL) if name == "mapper" and self._is_program else None
@@ -131,7 +131,7 @@ class _Progress:
         self._before += self._parts[name]
 
     def show(self, done: int, total: int) -> None:
-        """Redraws the bar: `done` of `total` of the step; total 0: unknown."""
+        """Redraws the bar for a step of which `done` of `total` parts are done. total 0: unknown."""
         now = time.monotonic()
         if not self._is_terminal or self._stream is None or (done and now - self._drawn < 0.1):
             return
@@ -149,7 +149,7 @@ class _Progress:
             self._stream.flush()
 
     def complain(self, text: str) -> None:
-        """Prints a line about something that failed, also of a quiet program."""
+        """Prints a line about a failure, even if the program is quiet."""
         if self._stream is None and self._is_program:
             print(printable(text), file=sys.stderr)
         else:
@@ -163,7 +163,7 @@ class _Progress:
 
 
 def _settings_of(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """All options, checked, in forms that JSON keeps."""
+    """Returns all options, checked, as values that JSON can store."""
     unknown = sorted(set(options) - set(_DEFAULTS))
     if unknown:
         raise ArgumentError(f"{unknown[0]}: there is no such option, expected one of {', '.join(_DEFAULTS)}")
@@ -196,14 +196,14 @@ class _Work:
     # ---- the folder and its state
 
     def make_folder(self) -> None:
-        """Makes the folder, if it is not there."""
+        """Makes the folder if it is missing."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"{self.folder}: cannot be made: {error.strerror}") from error
 
     def open(self) -> None:
-        """Checks the folder, and forgets what other options have made."""
+        """Checks the folder, and removes results of other options."""
         before = self._read_state()
         self.state = {name: before[name] for name in ("pairs", "mapped", "mapper", "undistorted") if name in before}
         old = before.get("settings", self.settings)
@@ -234,7 +234,7 @@ class _Work:
         return dict(content)
 
     def _refuse_foreign(self) -> None:
-        """The photographs themselves may be there, as other programs want them in DATA/images."""
+        """Refuses folders with files of others, except the photographs, which other programs want in DATA/images."""
         given = [os.path.realpath(path) for path in (self.photos, self.settings["masks"]) if path]
         for entry in self.folder.iterdir():
             place = os.path.realpath(entry)
@@ -248,7 +248,7 @@ class _Work:
     # ---- steps
 
     def find_images(self) -> None:
-        """Frames of a video, or the names of the photographs."""
+        """Extracts frames of a video, or lists the photographs."""
         if self.is_video:
             with self.progress.step("frames"):
                 rate = self.settings["frames_per_second"]
@@ -270,7 +270,7 @@ class _Work:
         return ["--device", self.settings["device"], "--threads", str(self.settings["threads"])]
 
     def extract(self) -> None:
-        """Features of all images, and their cameras."""
+        """Extracts the features of all images, and assigns cameras."""
         given = self.settings
         arguments = ["batch", str(self.images), "-o", str(self.database), "--profile", "colmap", "--resume", "--replace",
                      "--camera-model", given["camera_model"]]
@@ -294,7 +294,7 @@ class _Work:
         self.progress.say(f"features: {len(self.names)} images, {self.cameras} camera{'s' * (self.cameras > 1)}{self._took('features')}")
 
     def match(self) -> None:
-        """Verified matches of the pairs that the collection suggests."""
+        """Matches and verifies the pairs that are chosen from the collection."""
         given = self.settings
         counts = steps.count_rows(self.database)
         self.rules, reason = given["pairs"], "given"
@@ -326,7 +326,7 @@ class _Work:
         return f", {self.progress.seconds[step]:.1f} s"
 
     def map(self) -> str:
-        """Poses; kept if they were made of the same matches. Returns what they were made of."""
+        """Computes poses, unless there are poses of the same matches. Returns a digest of what they were made of."""
         given = self.settings
         made_of = f"{steps.digest_of(self.database, self.names)} {given['mapper']} {steps.pycolmap_module().__version__}"
         with self.progress.step("mapper"):
@@ -351,7 +351,7 @@ class _Work:
                 "instead of only turning the camera, and try another --mapper, --tracks 0 or --camera-params")
 
     def write(self, made_of: str) -> Reconstruction:
-        """transforms.json, undistorted pictures and the report."""
+        """Writes transforms.json, undistorted pictures and the report."""
         given, sparse = self.settings, self.folder / "sparse"
         with self.progress.step("files"):
             model = files.model_of(steps.pycolmap_module().Reconstruction(str(sparse / "0")))
@@ -359,7 +359,7 @@ class _Work:
             try:
                 files.write_transforms(self.folder / "transforms.json", model, self.images,
                                        lambda name: steps.mask_of(given["masks"], name))
-            except ArgumentError as error:  # a camera model of COLMAP alone
+            except ArgumentError as error:  # a camera model that only COLMAP knows
                 (self.folder / "transforms.json").unlink(missing_ok=True)
                 links.remove("transforms.json")
                 self.progress.say(str(error))
@@ -407,7 +407,7 @@ def reconstruct(
     progress: Optional[TextIO] = None,
     **options: "Unpack[ReconstructOptions]",
 ) -> Reconstruction:
-    """Poses of photographs: features, pairs and matches by hartsift, the mapper by pycolmap (``pip install
+    """Computes poses of photographs: features, pairs and matches by hartsift, the mapper by pycolmap (``pip install
     hartsift[reconstruct]``).
 
     Writes database.db, sparse/0 (COLMAP), transforms.json and sparse_pc.ply (nerfstudio, instant-ngp), report.html and, if wanted,
@@ -416,8 +416,8 @@ def reconstruct(
 
     Args:
         photos: a folder of photographs, or a video.
-        output: a folder, new, empty or of an earlier call.
-        progress: gets a bar if it is a terminal, else lines; such as ``sys.stderr``.
+        output: a folder that is new, empty, or the output of an earlier call.
+        progress: a stream such as ``sys.stderr``; shows a bar if it is a terminal, else lines.
         options: fields of ``ReconstructOptions``.
 
     Raises:

@@ -21,23 +21,24 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from . import _library
 from ._errors import ArgumentError, DeviceError, FileError
 
-ALL_PAIRS_MAX = 300  #: photographs of which all pairs are matched
-_NEIGHBOURS = 40  # pairs of an image, of a larger collection
-_GPS_SHARE = 0.9  # of the images, from which on positions choose the pairs
-_SEQUENCE_SHARE = 0.95  # of the steps between numbers in names that are equal in frames of a video
+ALL_PAIRS_MAX = 300  #: largest number of photographs of which all pairs are matched
+_NEIGHBOURS = 40  # pairs per image in a larger collection
+_GPS_SHARE = 0.9  # share of images with a position from which on positions choose the pairs
+_SEQUENCE_SHARE = 0.95  # share of equal steps between the numbers in names from which on images are frames of a video
 _SEED = 1
-_WAIT_S, _LOOK_S = 60, 0.2  # for the end of another run
-_ENOUGH = 0.9  # share of the images with a pose that needs no second mapper
+_WAIT_S, _LOOK_S = 60, 0.2  # seconds to wait for the end of another run, and between two looks
+_ENOUGH = 0.9  # share of images with a pose at which no second mapper runs
 _NUMBERED = re.compile(r"(.*?)(\d+)\.[^.]*", re.DOTALL)
 
 
 class Counts(NamedTuple):
-    """What the database has.
+    """Numbers of rows in the database.
 
     Attributes:
         images: images with features.
         pairs: verified pairs.
-        known_focal_lengths, positions: images with a focal length, a GPS position from EXIF.
+        known_focal_lengths: images with a focal length from EXIF.
+        positions: images with a GPS position from EXIF.
     """
 
     images: int
@@ -50,11 +51,11 @@ class Counts(NamedTuple):
 
 
 def _forward_lines(stream: Any, say: Callable[[str], None], last: List[str], is_stopped: threading.Event) -> None:
-    """Says all lines but the last, which may be the reason of a failure."""
+    """Passes all lines on except the last, which may be the reason of a failure."""
     for line in stream:
         text = re.sub("^hartsift [a-z]+: ", "", line.decode("utf-8", "surrogateescape").rstrip())
         for earlier in last:
-            if not is_stopped.is_set():  # advice how to continue is not for users of this
+            if not is_stopped.is_set():  # the command's advice on how to continue does not apply here
                 say(earlier)
         last[:] = [text]
 
@@ -76,7 +77,7 @@ def locked(folder: pathlib.Path, say: Callable[[str], None]) -> Iterator[int]:
                 if attempt * _LOOK_S >= _WAIT_S:
                     raise FileError(f"{folder}: another run is at work there") from None
                 time.sleep(_LOOK_S)
-            except OSError:  # a file system without locks
+            except OSError:  # the file system has no locks
                 break
         yield descriptor
     finally:
@@ -88,13 +89,13 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
     continues.
 
     Args:
-        arguments: of the command.
-        lock: descriptor that it inherits.
-        say: gets each line of its messages.
-        count: gets the number of records so far.
+        arguments: arguments of the command.
+        lock: descriptor that the command inherits.
+        say: called with each line of its messages.
+        count: called with the number of records so far.
     """
     program = _library.command_path()
-    # In a process group of its own: a terminal's Ctrl-C then stops it once, by this process.
+    # The command has its own process group, so that a terminal's Ctrl-C reaches it only once, through this process.
     with subprocess.Popen([program, *arguments, "--json", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, start_new_session=True, pass_fds=[lock]) as running:
         assert running.stdout is not None
@@ -138,7 +139,7 @@ def _connection(database: pathlib.Path) -> Iterator[sqlite3.Connection]:
 
 
 def count_rows(database: pathlib.Path) -> Counts:
-    """Counts what the mapper and the choice of pairs need."""
+    """Counts the rows on which the mapper and the choice of pairs depend."""
     with _connection(database) as connection:
         def count(query: str) -> int:
             return int(connection.execute(query).fetchone()[0])
@@ -152,13 +153,13 @@ def count_rows(database: pathlib.Path) -> Counts:
 
 
 def names_in(database: pathlib.Path) -> List[str]:
-    """Names of the images."""
+    """Returns the names of the images."""
     with _connection(database) as connection:
         return [name for (name,) in connection.execute("SELECT name FROM images ORDER BY image_id")]
 
 
 def digest_of(database: pathlib.Path, names: Sequence[str]) -> str:
-    """A digest of all that a mapper of these images reads, whatever the order of rows in the file."""
+    """Returns a digest of all rows that a mapper of these images reads. It does not depend on the order of rows."""
     digest = hashlib.sha256(b"".join(os.fsencode(name) + b"\0" for name in names))
     queries = ("SELECT image_id, name, camera_id FROM images ORDER BY image_id",
                "SELECT camera_id, model, width, height, params, prior_focal_length FROM cameras ORDER BY camera_id",
@@ -174,7 +175,7 @@ def digest_of(database: pathlib.Path, names: Sequence[str]) -> str:
 
 
 def _camera_key(rule: str, row: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    """Images of equal keys share a camera."""
+    """Returns the key of an image; images with equal keys share a camera."""
     image, name, _, model, width, height, parameters, is_known = row
     if rule == "file":
         return (image,)
@@ -185,7 +186,7 @@ def _camera_key(rule: str, row: Tuple[Any, ...]) -> Tuple[Any, ...]:
 
 
 def share_cameras(database: pathlib.Path, rule: str) -> int:
-    """Lets images share cameras, and drops the others.
+    """Lets images share cameras, and removes cameras that no image uses.
 
     Args:
         database: COLMAP's, in which each new image has its own camera.
@@ -193,7 +194,7 @@ def share_cameras(database: pathlib.Path, rule: str) -> int:
             one focal length in EXIF, without EXIF of one size in one folder.
 
     Returns:
-        number of cameras.
+        Number of cameras.
     """
     first: Dict[Tuple[Any, ...], int] = {}
     with _connection(database) as connection:
@@ -209,7 +210,7 @@ def share_cameras(database: pathlib.Path, rule: str) -> int:
 
 
 def forget_pairs(database: pathlib.Path) -> None:
-    """Drops all matches."""
+    """Removes all matches."""
     with _connection(database) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in ("matches", "two_view_geometries", "hartsift_doubtful_pairs", "hartsift_guided"):
@@ -221,7 +222,7 @@ def forget_pairs(database: pathlib.Path) -> None:
 
 
 def are_numbered_frames(names: Sequence[str]) -> bool:
-    """Whether the names differ in a number that nearly always grows by the same step, such as frame_0001.png."""
+    """Returns whether the names differ in a number that nearly always grows by the same step, such as frame_0001.png."""
     found = [_NUMBERED.fullmatch(name) for name in names]
     parts = [(one.group(1), int(one.group(2))) for one in found if one is not None]
     if len(parts) < len(names) or len(parts) < 3 or len({stem for stem, _ in parts}) > 1:
@@ -233,7 +234,7 @@ def are_numbered_frames(names: Sequence[str]) -> bool:
 
 
 def choose_pairs(names: Sequence[str], counts: Counts, is_video: bool) -> Tuple[List[str], str]:
-    """The rules that choose the pairs, as ``hartsift match --pairs`` takes them, and the reason."""
+    """Returns the rules that choose the pairs, as values of ``hartsift match --pairs``, and the reason for the choice."""
     if len(names) <= ALL_PAIRS_MAX:
         return ["all"], f"{ALL_PAIRS_MAX} photographs or fewer"
     # A photographer's files are numbered too, but have the lens's focal length.
@@ -247,7 +248,7 @@ def choose_pairs(names: Sequence[str], counts: Counts, is_video: bool) -> Tuple[
 
 
 def pairs_at_most(rule: str, images: int) -> int:
-    """The number of pairs that a rule gives at most; of a file its lines."""
+    """Returns the maximum number of pairs that a rule gives; for a file, its number of lines."""
     every = images * (images - 1) // 2
     found = re.fullmatch(r"(?:sequential|retrieval):(\d+)(,quadratic)?|spatial:[^,]*,(\d+)", rule)
     if found is not None:
@@ -269,8 +270,8 @@ class MapperOptions(NamedTuple):
         names: images that it may use.
         mapper: "incremental", "global", or "auto": the global one, and where it leaves out a tenth of the images also the
             incremental one; the larger model stays.
-        threads: 0: all.
-        are_cameras_known: whether the cameras stay as they are.
+        threads: number of threads; 0: all cores.
+        are_cameras_known: whether the cameras are not changed.
     """
 
     names: Sequence[str]
@@ -287,14 +288,14 @@ def pycolmap_module() -> Any:
         reason = f"the mapper is pycolmap's, which does not load ({error}): pip install pycolmap"
         raise ModuleNotFoundError(reason, name="pycolmap") from error
     with contextlib.suppress(AttributeError):
-        module.logging.minloglevel = module.logging.Level.FATAL.value  # failures are exceptions, or no model
+        module.logging.minloglevel = module.logging.Level.FATAL.value  # a failure raises an exception or gives no model
     return module
 
 
 def _run_mapper(
     module: Any, mapper: str, options: MapperOptions, places: Tuple[str, str, str], registered: Callable[[int], None]
 ) -> List[Any]:
-    """Models, the largest first. places: database, images, output."""
+    """Returns the models, the largest first. places: paths of database, images and output."""
     settings = module.IncrementalPipelineOptions() if mapper == "incremental" else module.GlobalPipelineOptions()
     settings.num_threads, settings.random_seed, settings.image_names = options.threads or -1, _SEED, list(options.names)
     if mapper == "global":
@@ -305,14 +306,14 @@ def _run_mapper(
     else:
         if options.are_cameras_known:
             settings.ba_refine_focal_length = settings.ba_refine_extra_params = False
-        numbers = itertools.count(2)  # the first pair's are not reported
+        numbers = itertools.count(2)  # the first two images are not reported
         found = module.incremental_mapping(*places, settings, next_image_callback=lambda: registered(next(numbers)))
     models = sorted(found.values(), key=lambda one: (-one.num_reg_images(), -one.num_points3D()))
     return [one for one in models if one.num_reg_images() > 1]
 
 
 def _mappers(module: Any, wanted: str) -> List[str]:
-    """The mappers to try."""
+    """Returns the mappers to try, in this order."""
     has_global = hasattr(module, "global_mapping")
     if wanted == "global" and not has_global:
         raise ModuleNotFoundError(f"pycolmap {module.__version__} has no global mapper: pip install -U pycolmap", name="pycolmap")
@@ -325,14 +326,14 @@ def estimate_poses(
     """Writes the models into numbered folders, the largest as 0.
 
     Args:
-        database: COLMAP's; it stays as it is.
+        database: COLMAP's database, which is not changed.
         images: folder of the photographs.
-        folder: for the models; replaced whole.
-        options: of the mapper.
-        registered: called with the number of images that have a pose, by the incremental mapper.
+        folder: folder for the models, whose content is replaced.
+        options: options of the mapper.
+        registered: the incremental mapper calls it with the number of images that have a pose.
 
     Returns:
-        the mapper; "" if there is no model.
+        Name of the mapper; "" if there is no model.
     """
     module = pycolmap_module()
     work = folder.with_name(f".{folder.name}.tmp")
@@ -382,7 +383,7 @@ def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path) -
 
 
 def mask_of(masks: Optional[str], name: str) -> Optional[pathlib.Path]:
-    """The mask of an image by COLMAP's rule: MASKS/NAME.png, else with NAME's ending replaced."""
+    """Returns the mask of an image by COLMAP's rule: MASKS/NAME.png, or else with NAME's ending replaced by .png."""
     if masks is None:
         return None
     path = pathlib.Path(masks, f"{name}.png")

@@ -1,4 +1,4 @@
-"""Frames of a video for a reconstruction: at a rate, and of each moment the sharpest."""
+"""Takes frames of a video for a reconstruction: at a given rate, the sharpest frame of each moment."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 VIDEO_ENDINGS = (".3gp", ".avi", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".mts", ".webm", ".wmv")
-DONE = "frames.json"  #: says in the folder of frames what they were made of, and their number once they are complete
-_PROGRAM_FRAMES = 6  # of each moment, that the program ffmpeg hands over
-_CHECKED = 1 / 4, 3 / 4  # part of a moment whose frames are compared: neighbours stay half a moment apart or more
+DONE = "frames.json"  #: file in the folder of frames: their source, and their number once they are complete
+_PROGRAM_FRAMES = 6  # frames of each moment that the program ffmpeg passes on
+_CHECKED = 1 / 4, 3 / 4  # part of a moment whose frames are compared, so that chosen frames are at least half a moment apart
 
 
 class Frame(NamedTuple):
@@ -39,7 +39,7 @@ class Frame(NamedTuple):
 
 
 def sharpness(picture: "npt.NDArray[np.uint8]") -> float:
-    """Variance of the Laplacian of the green channel; larger is sharper."""
+    """Returns the variance of the Laplacian of the green channel; a sharper picture has a larger value."""
     gray = picture[:, :, 1].astype(np.int16)
     if min(gray.shape) < 3:
         return 0.0
@@ -48,13 +48,13 @@ def sharpness(picture: "npt.NDArray[np.uint8]") -> float:
 
 
 def sharpest_frames(frames: Iterable[Frame], rate: float) -> "Iterator[Tuple[int, npt.NDArray[np.uint8]]]":
-    """The sharpest frame of each moment, with the moment's number; moment i is from i / rate to (i + 1) / rate seconds.
+    """Gives the sharpest frame of each moment, with the moment's number. Moment i is from i / rate to (i + 1) / rate seconds.
 
     Frames in the middle half of a moment are compared; if there are none, the one nearest to the middle is taken.
 
     Args:
-        frames: in the order of time.
-        rate: moments in a second.
+        frames: frames in the order of time.
+        rate: moments per second.
     """
     moment, best, picture = -1, (False, 0.0), None
     for frame in frames:
@@ -76,10 +76,10 @@ def sharpest_frames(frames: Iterable[Frame], rate: float) -> "Iterator[Tuple[int
 
 
 def write_png(path: pathlib.Path, picture: "npt.NDArray[np.uint8]") -> None:
-    """Writes uint8 [height, width, 3] as PNG, whole or not at all."""
+    """Writes uint8 [height, width, 3] as PNG; the file appears complete or not at all."""
     height, width = picture.shape[:2]
     rows = np.empty((height, 1 + 3 * width), np.uint8)
-    rows[:, 0] = 2  # each row is the difference to the one above
+    rows[:, 0] = 2  # filter 2: a row is stored as its difference to the row above
     flat = picture.reshape(height, -1)
     rows[0, 1:] = flat[0]
     np.subtract(flat[1:], flat[:-1], out=rows[1:, 1:])
@@ -134,7 +134,7 @@ def _frames_by_av(path: str, rate: float) -> Iterator[Frame]:
 
 
 def _read_ppm(stream: IO[bytes]) -> "Optional[npt.NDArray[np.uint8]]":
-    """The next picture of a stream of binary PPM files, as ffmpeg writes them; None at its end."""
+    """Returns the next picture of a stream of binary PPM files, as ffmpeg writes them; None at the end."""
     if stream.readline() != b"P6\n":
         return None
     width, height = map(int, stream.readline().split())
@@ -145,7 +145,7 @@ def _read_ppm(stream: IO[bytes]) -> "Optional[npt.NDArray[np.uint8]]":
 
 def _frames_by_program(path: str, rate: float) -> Iterator[Frame]:
     frames_per_second = _PROGRAM_FRAMES * rate
-    source = os.path.abspath(path)  # a name that starts with '-' is no option then
+    source = os.path.abspath(path)  # an absolute path, because a name that begins with '-' would be an option
     command = ["ffmpeg", "-v", "error", "-nostdin", "-i", f"file:{source}", "-vf", f"fps={frames_per_second}", "-c:v", "ppm", "-f",
                "image2pipe", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
@@ -163,7 +163,7 @@ def _frames_by_program(path: str, rate: float) -> Iterator[Frame]:
 
 
 def _reader() -> Callable[[str, float], Iterator[Frame]]:
-    """The first way to read videos that this machine has."""
+    """Returns the first available way to read videos on this machine."""
     if importlib.util.find_spec("cv2") is not None:
         return _frames_by_opencv
     if importlib.util.find_spec("av") is not None:
@@ -180,13 +180,13 @@ def extract_frames(video: str, folder: pathlib.Path, rate: float, report: Callab
     continues.
 
     Args:
-        video: the file.
-        folder: for the frames, and for a file that says that they are complete.
-        rate: frames in a second.
+        video: path of the video.
+        folder: folder for the frames and the file DONE.
+        rate: frames per second.
         report: called with the number of frames so far.
 
     Returns:
-        number of frames.
+        Number of frames.
     """
     if not 0 < rate < 1000:
         raise ArgumentError(f"frames_per_second is {rate}, expected more than 0 and less than 1000")

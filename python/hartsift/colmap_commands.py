@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
-# Names of earlier versions of COLMAP.
+# Option names of earlier versions of COLMAP, and the present names.
 _RENAMED = {
     "ba_global_images_ratio": "ba_global_frames_ratio",
     "ba_global_images_freq": "ba_global_frames_freq",
@@ -21,7 +21,7 @@ _RENAMED = {
     "ba_global_pba_gpu_index": "",
     "ba_global_ignore_redundant_points3D_min_coverage_gain": "ba_global_prune_points_min_coverage_gain",
 }
-# Prefixes of options of a part of the options.
+# Prefixes that select a part of pycolmap's options.
 _PARTS = {
     "tri_": ("triangulation", "retriangulation"),
     "gp_": ("global_positioning",),
@@ -41,13 +41,13 @@ def _fail(message: str) -> NoReturn:
 
 
 def _parts(options: Any) -> List[Tuple[str, Any]]:
-    """The attributes of pycolmap's options that are options themselves."""
+    """Returns the attributes of pycolmap's options that are themselves option objects."""
     pairs = ((name, getattr(options, name, None)) for name in dir(options) if not name.startswith("_"))
     return [(name, value) for name, value in pairs if hasattr(value, "todict") and not callable(value)]
 
 
 def _owner(options: Any, name: str) -> Optional[Tuple[Any, str]]:
-    """The part of the options with an attribute of this name, and the name there."""
+    """Returns the option object that has an attribute of this name, and the attribute's name."""
     if hasattr(options, name) and not callable(getattr(options, name)):
         return options, name
     parts = _parts(options)
@@ -71,7 +71,7 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _convert(name: str, text: str, current: Any) -> Any:
-    """The text as a value of the kind that the attribute has."""
+    """Converts the text to the type of the attribute's current value."""
     if isinstance(current, bool):
         return _flag(name, text)
     members = getattr(type(current), "__members__", None)
@@ -91,7 +91,7 @@ def _convert(name: str, text: str, current: Any) -> Any:
 
 
 class _Arguments:
-    """The options of a command line: plain ones by name, dotted ones in `settings`."""
+    """The options of a command line: in `plain` by name, in `settings` those with a dot in their name."""
 
     def __init__(self, command: str, arguments: Sequence[str]) -> None:
         self.command = command
@@ -114,7 +114,7 @@ class _Arguments:
                 (self.settings if "." in name else self.plain)[name] = value
 
     def _read_project(self, path: str) -> None:
-        """Values of a project file; those of the command line stay."""
+        """Reads values of a project file; options of the command line keep their values."""
         section = ""
         with open(path, encoding="utf-8") as file:
             for line in map(str.strip, file):
@@ -123,10 +123,10 @@ class _Arguments:
                     section = line[1:-1].strip() + "."
                 elif equals and line[0] not in "#;":
                     (self.settings if section else self.plain).setdefault(section + name, value)
-        self._used += [name for name in self.settings] + [name for name in self.plain]  # those of other commands are no faults
+        self._used += [name for name in self.settings] + [name for name in self.plain]  # options of other commands are allowed
 
     def take(self, name: str, default: Optional[str] = None) -> str:
-        """A plain option; without default it must be given."""
+        """Returns a plain option. Without a default it must be given."""
         self._used.append(name)
         value = self.plain.get(name, default)
         if value is None or (value == "" and default is None):
@@ -134,7 +134,7 @@ class _Arguments:
         return value
 
     def names(self, option: str = "image_list_path") -> List[str]:
-        """The names of a list of images."""
+        """Returns the names in a list of images."""
         path = self.take(option, "") or self.settings.pop(f"Mapper.{option}", "")
         if not path:
             return []
@@ -142,7 +142,7 @@ class _Arguments:
             return [line.strip() for line in file if line.strip() and not line.startswith("#")]
 
     def fill(self, options: Any, *groups: str) -> Any:
-        """Sets the attributes that dotted options of these groups name; "": plain options that are left."""
+        """Sets the attributes that dotted options of these groups name. Group "": the remaining plain options."""
         chosen = {name: value for name, value in self.settings.items() if name.partition(".")[0] in groups}
         if "" in groups:
             chosen.update({name: value for name, value in self.plain.items() if name not in self._used})
@@ -165,14 +165,14 @@ class _Arguments:
         self._used += _LOGGING
 
     def finish(self) -> None:
-        """Refuses what no call has taken."""
+        """Refuses options that no call has used."""
         for name in (*self.plain, *self.settings):
             if name not in self._used:
                 _fail(f"unknown option --{name} of {self.command}, as far as pycolmap does it")
 
 
 def _model(pycolmap: Any, path: str) -> Any:
-    """The model in a folder."""
+    """Reads the model in a folder."""
     if not os.path.isdir(path):
         _fail(f"{path}: expected a folder with a model")
     return pycolmap.Reconstruction(path)
@@ -280,7 +280,7 @@ def _model_aligner(pycolmap: Any, given: _Arguments) -> None:
     model, output = _model(pycolmap, given.take("input_path")), given.take("output_path")
     kind = given.take("alignment_type", "custom")
     for name in ("database_path", "alignment_max_error", "robust_alignment_max_error", "min_common_images"):
-        given.take(name, "")  # for positions of cameras
+        given.take(name, "")  # options for positions of cameras, which are ignored
     given.finish()
     if kind != "plane":
         _fail(f"--alignment_type '{kind}': only plane is done without COLMAP itself")

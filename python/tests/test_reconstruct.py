@@ -33,7 +33,7 @@ def global_mapping(database, images, output, options): return {}
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
-    """Five photographs of a rendered courtyard."""
+    """Returns five photographs of a rendered courtyard."""
     if not (TUTORIALS / "scenery.py").exists():
         pytest.skip("the courtyard of the tutorials is not there")
     sys.path.insert(0, str(TUTORIALS))
@@ -50,7 +50,7 @@ def photographs(tmp_path_factory):
 
 
 def content(database):
-    """All rows that are made before the mapper."""
+    """Returns all rows that are made before the mapper."""
     with sqlite3.connect(database) as connection:
         return [connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in
                 ("images", "cameras", "keypoints", "descriptors", "matches", "two_view_geometries")]
@@ -60,7 +60,7 @@ def content(database):
 
 
 def moving_picture(width=96, height=64, count=24, sharp=lambda number: number % 6 == 3):
-    """Frames of 12 a second; only some are sharp."""
+    """Returns frames at 12 per second, only some of which are sharp."""
     noise = np.random.default_rng(5).integers(0, 256, (height, width + count, 3), np.uint8)
     blurred = np.repeat(np.repeat(noise[::8, ::8] // 2 + 64, 8, 0), 8, 1)[:height, : width + count]
     return [np.ascontiguousarray((noise if sharp(number) else blurred)[:, number : number + width]) for number in range(count)]
@@ -73,7 +73,7 @@ def test_sharpest_frame_of_each_moment():
     assert [moment for moment in chosen] == [0, 1, 2, 3]
     for moment, picture in chosen.items():
         assert np.array_equal(picture, pictures[6 * moment + 3]), moment
-    # A sharp frame at the edge of a moment is not taken: neighbours would be too close.
+    # A sharp frame at the edge of a moment is not taken, because neighbouring frames would be too close.
     edge = moving_picture(sharp=lambda number: number % 6 == 0)
     frames = [video.Frame(number / 12, lambda number=number: edge[number]) for number in range(24)]
     assert all(not np.array_equal(picture, edge[6 * moment]) for moment, picture in video.sharpest_frames(frames, 2.0))
@@ -180,7 +180,7 @@ def test_cameras(tmp_path, image, rule, groups):
 
 
 def project_colmap(model, photograph, points):
-    """COLMAP's OPENCV camera."""
+    """Projects points by COLMAP's OPENCV camera."""
     fx, fy, cx, cy, k1, k2, p1, p2 = model.cameras[photograph.camera][3]
     return distort(points @ photograph.pose[:, :3].T + photograph.pose[:, 3], (fx, fy, cx, cy, k1, k2, p1, p2))
 
@@ -195,7 +195,7 @@ def distort(local, parameters):
 
 
 def project_transforms(content, frame, points):
-    """As nerfstudio reads it: points in its world, an OpenGL camera, COLMAP's pixels."""
+    """Projects points as nerfstudio does: from its world, by an OpenGL camera, to COLMAP's pixels."""
     applied = np.array(content["applied_transform"])
     to_camera = np.linalg.inv(np.array(frame["transform_matrix"]))
     local = (points @ applied[:, :3].T + applied[:, 3]) @ to_camera[:3, :3].T + to_camera[:3, 3]

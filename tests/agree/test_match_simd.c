@@ -196,8 +196,8 @@ TEST(many_candidates_agree) {
   check_case(&floats, NULL);
 }
 
-/* Descriptors like those of pictures: a few large values; every third of the second list is one of the first, changed a
- * little. */
+/* Makes descriptors like those of pictures, with a few large values. Every third descriptor of the second list is a
+ * slightly changed one of the first. */
 static uint8_t *make_descriptors(const uint8_t *like, uint32_t count, uint32_t *random) {
   uint8_t *values = malloc((size_t)count * MATCH_LENGTH);
   assert_non_null(values);
@@ -211,7 +211,8 @@ static uint8_t *make_descriptors(const uint8_t *like, uint32_t count, uint32_t *
   return values;
 }
 
-/* The pairs of both results, if only pairs are wanted. exchanged: from the second list to the first. */
+/* Fails unless both results have equal pairs, when only pairs are wanted. exchanged: pairs from the second list to the
+ * first. */
 static void assert_same_pairs(const match_args *a, const match_result *found, const match_result *expected,
                               const char *variant) {
   const match_nearest *from = a->exchanged ? found->backward : found->forward;
@@ -245,7 +246,7 @@ static void check_pairs(match_args *a, stage_queue *queue) {
   a->limits = NULL;
 }
 
-/* Where only pairs are wanted, candidates may be ruled out by a bound, but no pair changes. */
+/* If only pairs are wanted, a bound may rule out candidates, but the pairs stay the same. */
 TEST(pairs_agree) {
   static const uint32_t counts[][2] = {{700, 600}, {300, 257}, {65, 1000}, {1, 300}, {900, 100}};
   stage_queue *queue = malloc(queue_bytes(3));
@@ -273,8 +274,8 @@ TEST(pairs_agree) {
   free(queue);
 }
 
-/* The bound holds: the directions are no longer than their norm (Gershgorin's circles), and no pair of descriptors is
- * nearer than it says. */
+/* The bound holds: MATCH_BOUND_NORM bounds the directions (Gershgorin's circles), and no two descriptors are nearer
+ * than the bound. */
 TEST(bound_is_below) {
   uint32_t random = 3;
   for (int i = 0; i < MATCH_BOUND_VALUES; i++) {
