@@ -38,13 +38,13 @@ typedef struct frame_graph {
 _Static_assert((int)WORK_BANDS_MAX <= (int)GRAPH_BANDS_MAX, "bands of a step");
 
 /* Jobs besides the levels: two lists, orientation, description and two detections. */
-enum { JOBS_BESIDE_LEVELS = 6 };
+enum { OTHER_JOBS = 6 };
 
 static size_t steps_of(int32_t octave_count, int32_t levels) { return (size_t)octave_count * (size_t)(levels + 1); }
 
 size_t frame_graph_bytes(int32_t octave_count, int32_t scales) {
   const size_t steps = steps_of(octave_count, scales + 1);
-  return sizeof(frame_graph) + steps * sizeof(level_step) + (steps + JOBS_BESIDE_LEVELS) * sizeof(graph_job *);
+  return sizeof(frame_graph) + steps * sizeof(level_step) + (steps + OTHER_JOBS) * sizeof(graph_job *);
 }
 
 frame_graph_size frame_graph_sizes(const stage_ops *ops, int32_t threads) {

@@ -4,9 +4,9 @@
 enum {
   LINE_FLOATS = 16,      /* floats of a cache line */
   CHUNKS_PER_THREAD = 3, /* chunks per thread, so that other threads can take over the work of a delayed one */
-  BANDS_BESIDE = 8,      /* number of bands beyond two for each thread */
+  BANDS_EXTRA = 8,       /* number of bands beyond two for each thread */
   BANDS_MIN = 16,        /* minimum number of bands if steps follow each other by bands */
-  LINES_BESIDE_RING = 4  /* number of lines of the base besides the ring: see pyramid_simd.c */
+  LINES_OUTSIDE_RING = 4 /* number of lines of the base besides the ring: see pyramid_simd.c */
 };
 
 static int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }
@@ -48,7 +48,7 @@ static void measure_scratch(pyramid_work *w, int32_t width, int32_t plane_height
   w->ring_rows = ring_rows_of(plane_height, radius);
   w->ring_stride = ring_stride_of(columns);
   w->line_floats = line_floats_of(columns, radius);
-  w->thread_floats = w->ring_stride * (size_t)w->ring_rows + LINES_BESIDE_RING * w->line_floats;
+  w->thread_floats = w->ring_stride * (size_t)w->ring_rows + LINES_OUTSIDE_RING * w->line_floats;
 }
 
 static int32_t rows_of_band(int32_t height, int32_t bands) {
@@ -77,7 +77,7 @@ pyramid_work pyramid_work_in_bands(int32_t width, int32_t height, int32_t radius
   pyramid_work w;
   assert(width >= 1 && height >= 1 && radius >= 0 && threads >= 1);
   const int32_t most = threads < WORK_BANDS_MAX ? threads : WORK_BANDS_MAX;
-  int32_t bands = 2 * most + BANDS_BESIDE;
+  int32_t bands = 2 * most + BANDS_EXTRA;
   if (bands < BANDS_MIN) bands = BANDS_MIN;
   if (bands > WORK_BANDS_MAX) bands = WORK_BANDS_MAX;
   w.band = rows_of_band(height, bands);

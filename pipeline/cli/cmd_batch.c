@@ -16,7 +16,7 @@
 enum {
   BATCH_TICK_MS = 100, /* interval of signal checks and progress line updates */
   /* images in flight on the CPU if there is also a GPU, which at the end should not wait for many of them */
-  BATCH_CPU_BESIDE_GPU = 2
+  BATCH_CPU_WITH_GPU = 2
 };
 
 /* ---- preparing */
@@ -135,7 +135,7 @@ static void fill_device_options(batch_job *job) {
     options->device = job->devices.each[i].kind;
     options->device_index = job->devices.each[i].index;
     if (any_gpu && options->device == HS_DEVICE_CPU) {
-      options->in_flight = BATCH_CPU_BESIDE_GPU;
+      options->in_flight = BATCH_CPU_WITH_GPU;
       options->decoder = HS_DECODER_AUTO; /* a GPU decoder was requested, but this device has none */
     }
   }

@@ -49,7 +49,7 @@ static cli_exit gray_array_job_fail(const gray_array_job *job, const char *name)
 }
 
 /* If the context is on a GPU, copies the pixels to pinned memory. */
-static hs_status place_pixels(hs_context *context, hs_array *array, cli_memory *copy) {
+static hs_status move_pixels(hs_context *context, hs_array *array, cli_memory *copy) {
   const size_t sample = array->type == HS_ELEMENT_U8 ? 1 : array->type == HS_ELEMENT_U16 ? 2 : 4;
   const size_t row_bytes = array->width * sample;
   void *pinned;
@@ -112,7 +112,7 @@ static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, 
     }
     make_levels(job);
   }
-  const hs_status placed = place_pixels(job->context, &job->array, &job->copy);
+  const hs_status placed = move_pixels(job->context, &job->array, &job->copy);
   if (placed == HS_OK) return CLI_DONE;
   cli_explain(job->context, placed, job->message, sizeof job->message);
   return gray_array_job_fail(job, path);
@@ -246,7 +246,7 @@ static void write_histogram(FILE *out, const void *result) {
 static hs_status count_on_device(gray_array_job *job, hs_array *mask, uint64_t counts[HIST_LEVELS]) {
   cli_memory kept = {0}, counted = {0};
   hs_status status = cli_memory_make(job->context, HIST_LEVELS * sizeof *counts, &counted);
-  if (status == HS_OK && mask) status = place_pixels(job->context, mask, &kept);
+  if (status == HS_OK && mask) status = move_pixels(job->context, mask, &kept);
   if (status == HS_OK) status = hs_cuda_histogram256(job->context, &job->array, mask, NULL, counted.data);
   if (status == HS_OK) memcpy(counts, counted.data, HIST_LEVELS * sizeof *counts);
   cli_memory_free(&kept);

@@ -67,5 +67,5 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
                              .image_height = image->height,
                              .origin = context_origin(c, image)};
   st = c->engine->give(c, 0, &found, features);
-  return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %u features", result.count);
+  return st == HS_OK ? st : CONTEXT_FAIL(c, st, "out of memory for %u features", result.count);
 }

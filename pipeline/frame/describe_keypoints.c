@@ -175,7 +175,7 @@ static hs_status describe(hs_context *c, const hs_image *image, frame_request *r
   if (count > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%llu features", (unsigned long long)count);
   st = features_reserve_framed(features, (size_t)count, c->options.descriptor, c->options.affine != 0,
                                c->options.allocator);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "out of memory for %llu features", (unsigned long long)count);
   copy_refused(r, slot, features);
   for (int i = 0; i < USER_PARTS; i++) copy_part(&out.part[i], r, slot, features);
   features->count = (size_t)count;

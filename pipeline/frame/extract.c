@@ -104,11 +104,11 @@ hs_status extract_copy(hs_context *c, const hs_image *image, const frame_result 
   if (!out->lists) {
     const hs_features found = view_of(c, image, out, type);
     const hs_status copied = c->engine->give(c, 0, &found, features);
-    return copied == HS_OK ? copied : CONTEXT_FAIL(c, copied, "cannot make room for %u features", out->count);
+    return copied == HS_OK ? copied : CONTEXT_FAIL(c, copied, "out of memory for %u features", out->count);
   }
   const hs_status st =
       features_reserve_framed(features, out->count, type, c->options.affine != 0, c->options.allocator);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out->count);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "out of memory for %u features", out->count);
   copy_features(c, out, out->count, descriptor_bytes, features->keypoints, features->descriptors);
   for (uint32_t i = 0; features->frames && i < out->count; i++) features->frames[i] = workspace_frame(out->lists, i);
   features->count = out->count;

@@ -367,7 +367,7 @@ static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features)
   if (st == HS_OK || !f->viewed) give_back(f, image);
   if (st == HS_OK) f->viewed = false;
   pthread_mutex_unlock(&f->lock);
-  return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %zu features", slot->features.count);
+  return st == HS_OK ? st : CONTEXT_FAIL(c, st, "out of memory for %zu features", slot->features.count);
 }
 
 hs_status hs_wait(hs_context *c, hs_features *features) {

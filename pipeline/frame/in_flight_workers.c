@@ -88,7 +88,7 @@ static void run_apart(in_flight_worker *worker, uint64_t first, int32_t count) {
     s->features = s->own;
     s->is_own = true;
     if (s->status == HS_OK) continue;
-    (void)CONTEXT_FAIL(worker->context, s->status, "cannot make room for %zu features", s->features.count);
+    (void)CONTEXT_FAIL(worker->context, s->status, "out of memory for %zu features", s->features.count);
     keep_error(s, worker->context);
   }
 }

@@ -314,7 +314,7 @@ static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
   size_t bytes;
   if (count <= matches->capacity) return HS_OK;
   hs_match_pair *pairs = hs_size_mul(count, sizeof *pairs, &bytes) ? hs_memory_alloc(allocator, bytes) : NULL;
-  if (!pairs) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu pairs", count);
+  if (!pairs) return MATCH_FAIL(c, HS_ERR_MEMORY, "out of memory for %zu pairs", count);
   hs_memory_release(matches->allocator, matches->pairs);
   *matches = (hs_matches){.pairs = pairs, .capacity = count, .allocator = allocator};
   return HS_OK;

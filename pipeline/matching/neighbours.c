@@ -329,7 +329,7 @@ hs_status neighbour_lists_begin(hs_context *c, hs_neighbour_lists *lists, size_t
   if (lists->allocator != allocator || lists->starts_capacity < feature_count + 1) {
     size_t bytes;
     size_t *starts = hs_size_mul(feature_count + 1, sizeof *starts, &bytes) ? hs_memory_alloc(allocator, bytes) : NULL;
-    if (!starts) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu lists", feature_count);
+    if (!starts) return MATCH_FAIL(c, HS_ERR_MEMORY, "out of memory for %zu lists", feature_count);
     hs_neighbour_lists_free(lists);
     lists->starts = starts;
     lists->starts_capacity = feature_count + 1;
@@ -346,7 +346,7 @@ hs_status neighbour_lists_grow(hs_context *c, hs_neighbour_lists *lists, size_t 
   size_t wanted = lists->capacity + lists->capacity / 2, bytes;
   if (wanted < count) wanted = count;
   hs_neighbour *grown = hs_size_mul(wanted, sizeof *grown, &bytes) ? hs_memory_alloc(lists->allocator, bytes) : NULL;
-  if (!grown) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu neighbours", count);
+  if (!grown) return MATCH_FAIL(c, HS_ERR_MEMORY, "out of memory for %zu neighbours", count);
   if (lists->capacity > 0) memcpy(grown, lists->neighbours, lists->capacity * sizeof *grown);
   hs_memory_release(lists->allocator, lists->neighbours);
   lists->neighbours = grown;

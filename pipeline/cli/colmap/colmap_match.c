@@ -145,7 +145,7 @@ static cli_exit match_sequence(matcher *m) {
   return match_similar(m, images / period + (images % period != 0));
 }
 
-static cli_exit match_places(matcher *m) {
+static cli_exit match_spatial(matcher *m) {
   const colmap_value *values = m->options->values;
   char text[96];
   int32_t neighbors;
@@ -458,7 +458,7 @@ static cli_exit run(matcher *m) {
   case COLMAP_SEQUENTIAL_MATCHER:
     return match_sequence(m);
   case COLMAP_SPATIAL_MATCHER:
-    return match_places(m);
+    return match_spatial(m);
   case COLMAP_VOCAB_TREE_MATCHER:
     return match_alike(m);
   case COLMAP_TRANSITIVE_MATCHER:

@@ -138,9 +138,9 @@ typedef struct idle_names {
 } idle_names;
 
 static void note_idle(idle_names *idle, const char *name, size_t length) {
-  const size_t room = sizeof idle->text - idle->used;
-  const int bytes = snprintf(idle->text + idle->used, room, "%s--%.*s", idle->used > 0 ? ", " : "", (int)length, name);
-  if (bytes > 0 && (size_t)bytes < room)
+  const size_t left = sizeof idle->text - idle->used;
+  const int bytes = snprintf(idle->text + idle->used, left, "%s--%.*s", idle->used > 0 ? ", " : "", (int)length, name);
+  if (bytes > 0 && (size_t)bytes < left)
     idle->used += (size_t)bytes;
   else
     idle->text[idle->used] = '\0';

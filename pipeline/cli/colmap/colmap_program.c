@@ -100,9 +100,9 @@ static bool read_output(char **argv, char *text, size_t bytes) {
   (void)close(ends[1]);
   for (ssize_t got = 1; child > 0 && got > 0;) {
     char rest[LINE_BYTES];
-    const bool has_room = used + 1 < bytes;
-    got = read(ends[0], has_room ? text + used : rest, has_room ? bytes - 1 - used : sizeof rest);
-    if (has_room && got > 0) used += (size_t)got;
+    const bool fits = used + 1 < bytes;
+    got = read(ends[0], fits ? text + used : rest, fits ? bytes - 1 - used : sizeof rest);
+    if (fits && got > 0) used += (size_t)got;
   }
   text[used] = '\0';
   (void)close(ends[0]);

@@ -27,7 +27,7 @@ static void keep_message(const hs_pairs *run, pair_image *i, const char *message
 }
 
 /* True if pairs with the image may need another ratio test than the run's options say; see match_check. */
-static bool is_lone(const hs_pairs *run, const hs_features *f) {
+static bool goes_alone(const hs_pairs *run, const hs_features *f) {
   return f->count == 1 && run->match.mutual == 0 && run->match.ratio > 0.0;
 }
 
@@ -35,7 +35,7 @@ static bool is_lone(const hs_pairs *run, const hs_features *f) {
 static hs_status upload(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
   const hs_features *f = i->features;
   int32_t previous;
-  if (!run->device || f->count >= MATCH_NONE || is_lone(run, f) ||
+  if (!run->device || f->count >= MATCH_NONE || goes_alone(run, f) ||
       (f->count > 0 && (f->descriptor_type != HS_DESCRIPTOR_U8 || !f->descriptors)))
     return HS_OK;
   stage_status st = run->engine->push(run->device, &previous);
