@@ -91,7 +91,7 @@ SHARED_TEST(arguments) {
   refuse(s, c, NULL, &good, NULL, HS_ERR_ARGUMENT, "null");
   refuse(s, c, &s->collection, NULL, NULL, HS_ERR_ARGUMENT, "null");
   refuse(s, c, &s->collection, &same, NULL, HS_ERR_ARGUMENT, "itself");
-  refuse(s, c, &s->collection, &outside, NULL, HS_ERR_ARGUMENT, "images 0 and 9 of 9");
+  refuse(s, c, &s->collection, &outside, NULL, HS_ERR_ARGUMENT, "refers to images 0 and 9, but there are 9 images");
   hs_collection_image images[2] = {s->images[0], s->images[1]};
   hs_collection two = {.images = images, .image_count = 2};
   images[1].features = NULL;
