@@ -98,6 +98,7 @@ static inline int cross_run_tests(const struct CMUnitTest *tests, size_t count, 
   return 0;
 }
 
-#define _cmocka_run_group_tests(NAME, TESTS, COUNT, SETUP, TEARDOWN) cross_run_tests(TESTS, COUNT, SETUP, TEARDOWN)
+#define _cmocka_run_group_tests(NAME, TESTS, COUNT, SETUP, TEARDOWN)                                                   \
+  ((void)(NAME), cross_run_tests(TESTS, COUNT, SETUP, TEARDOWN))
 
 #endif
