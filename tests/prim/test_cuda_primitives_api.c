@@ -188,7 +188,7 @@ GPU_TEST(convolutions_agree) {
   static const size_t counts[] = {1, 3, 5, 7, 9, 15, 17, 255, 257, 1001};
   static double taps[1001];
   /* bounds the time on the CPU */
-  const size_t products_max = extraction_is_fake() ? 20000000 : 80000000;
+  const size_t products_max = extraction_is_fake() ? 5000000 : 80000000;
   for (size_t j = 0; j < 1001; j++) taps[j] = sin((double)j * 1.7) * (j % 5 == 0 ? 1e3 : 0.37);
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int type = HS_ELEMENT_F32; type <= HS_ELEMENT_F64 && !twin_left_out(&twin_shapes[s]); type++)
