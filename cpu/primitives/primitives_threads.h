@@ -19,8 +19,8 @@ typedef struct prim_backend {
  * filtered. */
 typedef enum prim_effort { PRIM_READ, PRIM_WORK } prim_effort;
 
-/* prim_backend_shares: whether work on so many bytes is worth waking threads. The second function returns the place for
- * it: without threads if it is not. */
+/* Returns whether work on this number of bytes is worth waking threads. The second function returns the place of such
+ * work: without threads if it is not worth it. */
 bool prim_backend_shares(size_t bytes, prim_effort effort);
 prim_backend prim_backend_for(prim_backend backend, size_t bytes, prim_effort effort);
 

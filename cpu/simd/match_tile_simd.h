@@ -93,8 +93,8 @@ typedef struct byte_tile {
   const int32_t *panel;        /* [DOT_STEPS][PANEL] words, each packing DOT_VALUES bytes */
   const int32_t *constant;     /* [PANEL]: contribution of b to the key, shifted in the same way */
   const int32_t *lowest; /* [PANEL]: lower bound of the keys of a lane, which excludes lanes beyond the list; or null */
-  int32_t row_count;     /* number of valid rows, 1..TILE_ROWS; the others are padding, which also has an entry
-                          * in row_lanes */
+  /* number of valid rows, 1..TILE_ROWS; the other rows are padding, but have entries in row_lanes too */
+  int32_t row_count;
   int32_t row_number;    /* number of the first row, for the keys of columns */
   int32_t vector_number; /* number of the panel's first vector, for the keys of rows */
   key_lanes *row_lanes;  /* [TILE_ROWS] */

@@ -156,8 +156,7 @@ static cli_exit parse_npy(convolve_job *job, const signal_source *source, signal
 /* Parses little-endian doubles without a header. */
 static cli_exit parse_binary(convolve_job *job, const signal_source *source, signal_data *signal) {
   if (source->size == 0 || source->size % sizeof(double) != 0)
-    return fail(job, source->path,
-                "the size is not a multiple of a double's: expected 8 bytes per number, and at least one number");
+    return fail(job, source->path, "the size is not a multiple of 8 bytes: expected doubles, at least one");
   const hs_status status = make_signal(job->context, source->size / sizeof(double), 1, HS_ELEMENT_F64, signal);
   if (status != HS_OK) return fail_status(job, source->path, status);
   memcpy(signal->memory.data, source->bytes, source->size);

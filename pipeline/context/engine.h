@@ -141,8 +141,8 @@ typedef struct engine_tiles {
   hs_status (*finish)(hs_context *context, const device_tile *tile, device_tile_result *result);
   /* Waits until no tile reads the caller's picture; for tiles in flight that are no longer wanted. */
   void (*abandon)(hs_context *context);
-  /* Returns whether such a frame is processed in tiles within max_memory_bytes. If so, sets its bytes on the device and
-     on the host (lists, scratch, pinned memory). Call after engine.query. */
+  /* Returns whether a frame of this request is processed in tiles within max_memory_bytes. If so, sets its bytes on the
+     device and on the host (lists, scratch, pinned memory). Call after engine.query. */
   bool (*query)(hs_context *context, const frame_request *request, uint64_t *device_bytes, uint64_t *host_bytes);
   /* Returns whether a frame of request->feed needs tiles and fits within max_memory_bytes with them. Only then may it
      be read row by row, with untiled_status HS_ERR_LIMIT. If so, sets *device_bytes and *host_bytes as query does. */
@@ -336,7 +336,7 @@ typedef struct engine {
   bool offloads;          /* frames run on another processor, so threads of the host are free to decode files */
   bool reports_progress;  /* run reports progress; false: the caller of run reports it before */
   bool equalizes;         /* run equalizes the picture (request->equalize); false: the caller of run does so before */
-  const char *no_decoder; /* reason why decoder is null */
+  const char *no_decoder; /* reason for which `decoder` is null */
 
   /* Returns the number of usable devices; 0: reason says why. Null: the engine needs no device. */
   int32_t (*devices)(char *reason, size_t reason_bytes);
@@ -398,7 +398,7 @@ size_t backend_report_cpu(const hs_context *context, char *text, size_t bytes);
 /* Returns whether the CPU should run a frame that failed with this status because the device's memory is full. Only
    with HS_DEVICE_AUTO on a device. */
 bool backend_falls_back(const hs_context *context, hs_status status);
-/* Records such a fallback and its reason for the report. Only the first one of a context is kept. */
+/* Records a fallback to the CPU and its reason for the report. Only the first fallback of a context is kept. */
 void backend_note_fallback(hs_context *context, const char *reason);
 
 /* Makes a context that works as `owner` does, with `threads` CPU threads, for images in flight. On failure the reason

@@ -438,7 +438,7 @@ typedef struct hs_file_options {
   int32_t unused;     /* 0 */
 } hs_file_options;
 
-/* Fills *options with the defaults above: all 0, so {.struct_size = sizeof(hs_file_options)} is the same.
+/* Fills *options with the defaults above. They are all 0, so {.struct_size = sizeof(hs_file_options)} gives them too.
    HS_ERR_ARGUMENT: null. */
 #define hs_file_options_init(options) hs_file_options_init_sized((options), sizeof(hs_file_options))
 HS_API hs_status hs_file_options_init_sized(hs_file_options *options, size_t struct_size);
@@ -527,7 +527,8 @@ typedef struct hs_statistics {
   const char *way_reason; /* reason why that way was chosen, a static string; null before the first frame */
 } hs_statistics;
 
-/* Clears *statistics: all 0, so {.struct_size = sizeof(hs_statistics)} is the same. HS_ERR_ARGUMENT: null. */
+/* Clears *statistics. All fields become 0, so {.struct_size = sizeof(hs_statistics)} clears it too. HS_ERR_ARGUMENT:
+   null. */
 #define hs_statistics_init(statistics) hs_statistics_init_sized((statistics), sizeof(hs_statistics))
 HS_API hs_status hs_statistics_init_sized(hs_statistics *statistics, size_t struct_size);
 /* Fills the fields within struct_size. Fields that only a later header has are set to zero. HS_ERR_ARGUMENT: null, or

@@ -67,7 +67,7 @@ typedef struct hs_colmap_options {
   size_t message_bytes; /* capacity of message */
 } hs_colmap_options;
 
-/* Fills *options with the defaults above: all 0, so {.struct_size = sizeof(hs_colmap_options)} is the same.
+/* Fills *options with the defaults above. They are all 0, so {.struct_size = sizeof(hs_colmap_options)} gives them too.
    HS_ERR_ARGUMENT: null. */
 #define hs_colmap_options_init(options) hs_colmap_options_init_sized((options), sizeof(hs_colmap_options))
 HS_API hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t struct_size);

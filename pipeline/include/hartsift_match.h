@@ -20,9 +20,9 @@ extern "C" {
 
 /* Restriction of candidates by position: the distance that the guide measures must be at most guide_tolerance. */
 typedef enum hs_guide {
-  HS_GUIDE_NONE = 0,       /* no restriction of candidates */
-  HS_GUIDE_HOMOGRAPHY = 1, /* distance between H (x, y, 1), for the first image's position, and the second image's
-                              position */
+  HS_GUIDE_NONE = 0, /* no restriction of candidates */
+  /* distance between the second image's position and H times the first image's position (x, y, 1) */
+  HS_GUIDE_HOMOGRAPHY = 1,
   HS_GUIDE_FUNDAMENTAL = 2 /* Sampson distance to x2^T F x1 = 0 (Hartley and Zisserman, section 11.4.3) */
 } hs_guide;
 

@@ -83,7 +83,7 @@ typedef struct hs_load_options {
   float range_low, range_high;
 } hs_load_options;
 
-/* Fills *options with the defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same.
+/* Fills *options with the defaults above. They are all 0, so {.struct_size = sizeof(hs_load_options)} gives them too.
    HS_ERR_ARGUMENT: null. */
 #define hs_load_options_init(options) hs_load_options_init_sized((options), sizeof(hs_load_options))
 HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size);

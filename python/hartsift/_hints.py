@@ -39,8 +39,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     images_per_launch: int
     max_pixels: int  #: refuse larger images, 0: the default [2147483648]
     max_memory_bytes: int  #: refuse images that need more memory, even in tiles, 0: no limit [0]
-    #: maximum number of features; if there are more, exactly N are kept, 0: all [0; colmap 8192, by selection levels]
-    max_features: int
+    max_features: int  #: keep exactly N features if there are more, 0: all [0; colmap 8192, by selection levels]
     #: which features stay if there are more than max_features: the strongest, the largest, or whole levels from the
     #: coarsest on until there are more, as in COLMAP [response; colmap levels, but scale with max_features]
     selection: Literal["response", "scale", "levels"]

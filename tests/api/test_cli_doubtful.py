@@ -134,7 +134,7 @@ class Doubtful(CommandCase):
             else:
                 self.assertEqual(row[2:], (0, 2, b"", 1, None, None, None, None, None))
         self.match("--doubtful", "keep")
-        self.assertIn(f"{len(ALIKE)} doubtful pairs taken back", self.errors)
+        self.assertIn(f"{len(ALIKE)} doubtful pairs restored", self.errors)
         self.assertEqual({**self.rows(), "hartsift_doubtful_pairs": []}, {**kept, "hartsift_doubtful_pairs": []})
 
     def test_again_and_again(self):

@@ -399,7 +399,7 @@ class Refused(MergeCase):
         self.refused("shard1.db", "shard2.db", "shard3.db", "-o", "out", status=USAGE, words=["into a database"])
         self.refused("shard1.db", "shard2.db", "shard3.db", "-o", "shard2.db", status=USAGE, words=["one of the databases"])
         shutil.copy(self.path("out", "manifest-1-of-3.csv"), self.path("out", "manifest.csv"))
-        self.refused("out", "-o", "merged", words=["by name, out/manifest.csv"])
+        self.refused("out", "-o", "merged", words=["name the manifest to merge, out/manifest.csv"])
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ static int teardown(void **state) {
 
 static hs_array good(const fixture *f, hs_element type) { return (hs_array){f->data, 8, 4, 0, type}; }
 
-/* Every function that takes such an array refuses it, with and without a context, and leaves its outputs unchanged. */
+/* Every function that takes an array of this type refuses it, with and without a context, and leaves its outputs
+ * unchanged. */
 static void assert_refused(fixture *f, const hs_array *a, hs_status status, const char *word) {
   const hs_tiling tiling = {2, 2, 0.0};
   const double taps[3] = {1, 1, 1};

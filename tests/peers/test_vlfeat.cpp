@@ -135,7 +135,7 @@ std::vector<double> exact_orientations(const VlSiftFilt *filter, const VlSiftKey
   return angles;
 }
 
-/* VLFeat's features, and the same with exact orientations; the strongest ones if there are too many. */
+/* VLFeat's features, and these features with exact orientations. If there are too many, the strongest are kept. */
 struct vlfeat_result {
   peers::feature_list original, exact;
 };

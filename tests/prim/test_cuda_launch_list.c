@@ -99,7 +99,7 @@ TEST(test_changed) {
   device_graph_destroy(taken);
 }
 
-/* One launch more, or the same on another stream, is another shape; a failure while listing is reported. */
+/* One more launch, or a launch on another stream, gives another shape. A failure while listing is reported. */
 TEST(test_shapes) {
   need_device();
   listed_graph graph = {0};

@@ -94,7 +94,7 @@ static hs_status init_judge(void *o, size_t size) { return hs_judge_options_init
 static hs_status init_retrieval(void *o, size_t size) { return hs_retrieval_options_init_sized(o, size); }
 static hs_status init_statistics(void *o, size_t size) { return hs_statistics_init_sized(o, size); }
 
-/* Calls every public function that fills such a struct with structs of every length. */
+/* Calls every public function that fills a versioned struct, with structs of every length. */
 TEST(test_every_struct_at_every_length) {
   static const struct {
     hs_status (*init)(void *options, size_t struct_size);

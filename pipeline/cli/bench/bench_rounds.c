@@ -156,7 +156,7 @@ bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds,
   }
   for (size_t r = 0; r < kept + BENCH_WARM_UP; r++) {
     for (size_t turn = 0; turn < count; turn++) {
-      /* the order rotates, so that no contender always follows the same other one */
+      /* the order rotates, so that no contender always follows one other contender */
       const size_t c = (turn + r) % count;
       const double ms = time_run(&contenders[c]);
       if (r >= BENCH_WARM_UP) times[c * kept + r - BENCH_WARM_UP] = ms;

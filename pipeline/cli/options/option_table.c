@@ -131,7 +131,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              "match all images of this COLMAP database, instead of A and B, into the database"),
     [OPTION_PAIRS] = TEXT(
         "pairs", "WHICH", IN_MATCH,
-        "--database: the pairs to match: all; sequential:N[,quadratic], with the next N images by name (and those 1, 2, 4, ... places on), in a rig by frames; spatial:METRES[,N], with images at most this far apart (the N nearest); retrieval:K, with the K most similar images; or a file with two names per line (a tab between them if they have spaces) [all]"),
+        "--database: the pairs to match: all; sequential:N[,quadratic], the next N images by name (and those 1, 2, 4, ... places on), in a rig by frames; spatial:METRES[,N], images at most this far apart (the N nearest); retrieval:K, the K most similar images; or a file, two names per line (with a tab between if they have spaces) [all]"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", OF_EXTRACTION | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it in any order"),
     [OPTION_DEVICE] =
@@ -193,7 +193,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                          "drop keypoints where this image, which has the same size, is black (0)"),
     [OPTION_MASKS] = TEXT(
         "masks", "DIR", IN_EXTRACT | IN_BATCH,
-        "folder of masks named as for COLMAP: DIR/NAME.png, or else with NAME's ending replaced by .png; images without a mask are used whole"),
+        "folder of masks named as for COLMAP: DIR/NAME.png, or with NAME's ending replaced; images without a mask are used whole"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
@@ -232,9 +232,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_MAX_DISTANCE] =
         NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
                "maximum distance of a match, in units of the descriptors (u8: norm 512), 0: no limit [0]"),
-    [OPTION_NEAREST] = INTEGER(
-        "nearest", 1, HS_NEIGHBOURS_MAX, IN_MATCH, OPTION_NO_FIELD,
-        "instead of matches: the N nearest features in B of each feature of A, nearest first, without ratio test and cross-check"),
+    [OPTION_NEAREST] =
+        INTEGER("nearest", 1, HS_NEIGHBOURS_MAX, IN_MATCH, OPTION_NO_FIELD,
+                "instead of matches: the N nearest in B of each feature of A, in order, no ratio test or --mutual"),
     [OPTION_RADIUS] =
         NUMBER("radius", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
                "instead of matches: all features in B at most this far from each feature of A, nearest first"),
@@ -253,9 +253,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                 "--database: keep only inliers on the N longest tracks of each image, for a faster mapper [all]"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
                                 "maximum error of an inlier, pixels [2; --database 4]"),
-    [OPTION_CAMERA] = TEXT(
-        "camera", "FX,FY,CX,CY[,...]", IN_MATCH,
-        "--verify essential: focal lengths and principal point of one camera for both images, or of A's and B's cameras"),
+    [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
+                           "--verify essential: focal lengths and principal point, of one camera or of A's and B's"),
     [OPTION_DRAW] = TEXT("draw", "PICTURE", IN_MATCH, "draw the matches over A and B, as draw does"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),

@@ -23,7 +23,7 @@ typedef struct sorted_pairs {
   pair_list to_match, to_verify;
   bool *is_stale;  /* [pair to match]: its entries do not fit the features, and are removed when new ones are stored */
   size_t done;     /* number of pairs that stay unchanged */
-  size_t replaced; /* number of pairs to match that have entries, with pair_wish.replaces */
+  size_t replaced; /* number of pairs to match that have entries, which are replaced (pair_wish.replaces) */
   size_t without_geometry; /* number of those without a geometry */
 } sorted_pairs;
 
