@@ -248,7 +248,7 @@ typedef struct function_variant {
 #define FUNCTION_VARIANT(ISA)                                                                                          \
   { #ISA, &prim_ops_##ISA, &two_view_ops_##ISA, dot_bytes_##ISA }
 
-/* Variants of these functions, weakest first. The table of stages tells which ones the machine can run. */
+/* Variants of these functions, weakest first. The variants of stages above define which of them the machine can run. */
 static const function_variant function_variants[] = {
     FUNCTION_VARIANT(ref),
 #if HARTSIFT_HAVE_ISA_SSE2

@@ -290,7 +290,7 @@ class Extractor:
             kinds = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
             dtype = kinds.get(self._options.view.descriptor)
             if dtype is None:
-                raise ArgumentError('the options say descriptor="none": there are none to write')
+                raise ArgumentError('descriptor is "none": there are no descriptors to write')
             if descriptors.dtype != dtype or descriptors.shape != (len(records), DESCRIPTOR_LENGTH):
                 raise ArrayTypeError(
                     f"descriptors must be {np.dtype(dtype)} of shape ({len(records)}, {DESCRIPTOR_LENGTH}), not "

@@ -74,7 +74,7 @@ def write_hdf5(file: Any, name: str, features: Features, *, exif: bool = False) 
             unless this is True.
     """
     if features.descriptors is None:
-        raise ArgumentError("features without descriptors cannot be matched: there is nothing to write for hloc")
+        raise ArgumentError("features without descriptors cannot be matched, so they are not written for hloc")
     refuse_turned(features, exif, "hloc")
     if isinstance(file, (str, os.PathLike)):
         # Imported dynamically: the package is optional, and not every release has type hints.

@@ -500,7 +500,7 @@ class MaskCount:
             raise FileError(f"masks {self.folder!r}: 0 of {self.count} images have a mask there: for {self.first} expected "
                             f"{name}.png, or else {stem}.png")
         if self.found < self.count:
-            text = f"{self.found} of {self.count} images have a mask in {self.folder}, the others are taken whole"
+            text = f"{self.found} of {self.count} images have a mask in {self.folder}, the others are used whole"
             warnings.warn(text, UserWarning, stacklevel=3)
 
 

@@ -89,7 +89,7 @@ class _Inputs:
         for one, other in zip(self.places, self.places[1:]):
             if one.image == other.image:
                 raise ArgumentError(
-                    f"{one.image} is there twice, in {files[one.file][1]} and {files[other.file][1]}: expected each "
+                    f"{one.image} occurs twice, in {files[one.file][1]} and {files[other.file][1]}: expected each "
                     "image once"
                 )
 

@@ -26,10 +26,10 @@ def _match(arguments: argparse.Namespace) -> int:
 
 
 def _add_pool(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--address", help="of the Ray cluster [RAY_ADDRESS, else one of this machine is started]")
-    parser.add_argument("--num-cpus", type=float, default=1, metavar="N", help="CPUs, and threads, of an actor [1]")
-    parser.add_argument("--num-gpus", type=float, default=0, metavar="N", help="GPUs of an actor [0: CPU]")
-    parser.add_argument("--concurrency", type=int, metavar="N", help="actors [as many as there is room for]")
+    parser.add_argument("--address", help="address of the Ray cluster [RAY_ADDRESS, else a cluster is started on this machine]")
+    parser.add_argument("--num-cpus", type=float, default=1, metavar="N", help="number of CPUs and threads per actor [1]")
+    parser.add_argument("--num-gpus", type=float, default=0, metavar="N", help="number of GPUs per actor [0: the CPU extracts]")
+    parser.add_argument("--concurrency", type=int, metavar="N", help="number of actors [as many as the cluster has resources for]")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -129,7 +129,7 @@ def extract(
     settings.setdefault("threads", max(1, int(num_cpus)))
     make_options(settings)  # wrong options must fail here, not in an actor, which then could not start
     if batch_size < 1 or num_cpus <= 0:
-        raise ArgumentError(f"batch_size is {batch_size}, num_cpus {num_cpus}: expected 1 or more, and more than 0")
+        raise ArgumentError(f"batch_size is {batch_size} and num_cpus {num_cpus}: expected at least 1, and more than 0")
     if isinstance(images, ray.data.Dataset):
         names = images
     else:

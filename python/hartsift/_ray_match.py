@@ -159,7 +159,7 @@ def _vectors(
     """Vectors int8 [N, length]; zeros for images without features. The driver holds all of them, 8 KB per image."""
     filled = [number for number, some in enumerate(facts) if any(some["features"].to_pylist())]
     if not filled:
-        raise ArgumentError("no image has features: there are none that look alike")
+        raise ArgumentError("no image has features, so similar images cannot be found")
     sampled = filled[:: max(1, len(filled) // _SAMPLE_BLOCKS)]
     numbers = [pa.table({"block": [number]}) for number in range(len(blocks))]
     described = ray.data.from_arrow(numbers).map_batches(

@@ -50,7 +50,7 @@ def _column(system: Any, path: str, name: str) -> Any:
         with system.open_input_file(at(system, path)) as file:
             return pq.read_table(file, columns=[name])[name]
     except (OSError, pa.ArrowException) as error:
-        text = f"{path}: is not whole, as a full disk leaves it: remove it, and continue with --resume: {error}"
+        text = f"{path}: is incomplete, for example after a full disk: remove it, and continue with --resume: {error}"
         raise FileError(text, _library.HS_ERR_IO) from error
 
 
@@ -69,7 +69,7 @@ def _write(dataset: Any, output: str) -> None:
         reason = _reason_of(error)
         if reason is None:
             raise
-        text = f"{output}: the run ended before its end: {reason}: files that are whole stay"
+        text = f"{output}: the run ended before its end: {reason}: complete files are kept"
         raise FileError(text, _library.HS_ERR_IO) from error
 
 

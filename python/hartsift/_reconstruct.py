@@ -474,7 +474,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--frames-per-second", type=float, metavar="N", help="of a video; the sharpest frame of each moment [2]")
     parser.add_argument("--masks", metavar="DIR", help="masks DIR/NAME.png: no features where they are black")
     parser.add_argument("--camera", choices=_CHOICES["camera"],
-                        help="who shares a camera: all images of one size, those of one folder, none; auto: images of one size and one "
+                        help="which images share a camera: all of one size, those of one size in one folder, none; auto: images of one size and one "
                              "focal length in EXIF, without EXIF of one folder [auto]")
     parser.add_argument("--camera-model", metavar="MODEL", help="COLMAP's [SIMPLE_RADIAL]")
     parser.add_argument("--camera-params", type=_numbers, metavar="P1,P2,...", help="known parameters, which stay as they are")

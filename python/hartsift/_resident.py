@@ -52,7 +52,7 @@ class DeviceMemory:
         """Marks this memory as in use for as long as this object lives."""
         extractor = self._result._extractor
         if extractor._call_number != self._result._call:
-            raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
+            raise ArgumentError("the extractor was called again, so these arrays on the device are no longer valid")
         extractor._borrowed.add(self)
 
     @property

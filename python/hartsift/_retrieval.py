@@ -218,7 +218,7 @@ class Retrieval:
             sampled += min(view.count, per_image)
             del arrays
         if sampled == 0:
-            raise ArgumentError("there is no descriptor to learn from")
+            raise ArgumentError("there are no descriptors to learn from")
         (extractor or cached_extractor({}))._run(lambda context: library.hs_retrieval_train(self._handle, context))
         self._trained = True
         return self

@@ -30,7 +30,7 @@ def write_parameters(parameters: Dict[str, Any], target: Any, name: Optional[str
         storage.release()
         return
     if not name:
-        raise ArgumentError("name is missing: expected what the map in the FileStorage is to be called")
+        raise ArgumentError("name is missing: expected the name of the map in the FileStorage")
     target.startWriteStruct(name, cv2.FILE_NODE_MAP)
     _write_map(target, parameters)
     target.endWriteStruct()

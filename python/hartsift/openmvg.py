@@ -113,7 +113,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hartsift.openmvg", description="Extracts features for openMVG.")
     parser.add_argument("-i", "--input", required=True, help="the project, sfm_data.json")
     parser.add_argument("-o", "--output", required=True, help="the folder of the features")
-    parser.add_argument("-f", "--force", action="store_true", help="also of views whose files are there")
+    parser.add_argument("-f", "--force", action="store_true", help="also extract views whose files exist")
     add_option_arguments(parser)
     parser.set_defaults(run=_run)
     return run(parser, arguments)

@@ -415,8 +415,8 @@ static cli_exit check_distances(const match_operands *o) {
     if (is_distance(found, (double)pair->distance)) continue;
     char message[CLI_MESSAGE_BYTES];
     snprintf(message, sizeof message,
-             "these are not the features that were matched: match %zu, of features %" PRIu32 " and %" PRIu32
-             ", has the distance %g there and %g here: expected %s",
+             "these are not the features that were matched: match %zu of features %" PRIu32 " and %" PRIu32
+             " has the distance %g in the file, but %g here: expected %s",
              i + 1, pair->first, pair->second, (double)pair->distance, found,
              o->context ? "the options of that 'match', or the files of features after MATCHES"
                         : "the files of features of that 'match'");

@@ -291,11 +291,11 @@ enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024 };
 /* Kinds of invalid entries. */
 typedef enum stale_kind { STALE_BEYOND, STALE_DAMAGED, STALE_KINDS } stale_kind;
 
-/* Pairs of one image that have invalid entries because of that image. */
+/* Pairs whose entries are invalid because of one of their images. */
 typedef struct stale_image {
   size_t count;
-  int64_t largest;                /* largest feature index in those entries */
-  uint32_t partners[STALE_NAMED]; /* first other images of those pairs */
+  int64_t largest;                /* largest feature index in the entries of these pairs */
+  uint32_t partners[STALE_NAMED]; /* other images of the first of these pairs */
 } stale_image;
 
 typedef struct sorting {
