@@ -198,7 +198,7 @@ def reduce_sum(array: Any, extractor: "Optional[Extractor]" = None) -> float:
 
 
 def reduce_mean(array: Any, extractor: "Optional[Extractor]" = None) -> float:
-    """The mean: ``reduce_sum`` divided by the number of elements; extractor: as for ``reduce_sum``."""
+    """The mean of an array: ``reduce_sum`` divided by the number of elements. array and extractor as for ``reduce_sum``."""
     return _reduce("reduce_mean", array, extractor)
 
 
