@@ -58,9 +58,9 @@ typedef enum scratch_use {
   SCRATCH_GRID,    /* features during their ranking in the cells of a grid */
   SCRATCH_PATCHES, /* positions of patches */
   SCRATCH_GRAY,    /* gray picture from which patches are sampled, and scratch for making it */
-  /* For user keypoints on a device. ORIENTED, TO_ORIENT: index of the user keypoint for each listed keypoint, of
-     those with an orientation and of those without. ORIENTATIONS: index of the listed keypoint for each feature of
-     TO_ORIENT. */
+  /* For user keypoints on a device. ORIENTED: user keypoint of each listed keypoint that has an orientation. TO_ORIENT:
+     user keypoint of each listed keypoint that has none. ORIENTATIONS: listed keypoint of each feature of TO_ORIENT.
+     All are indices. */
   SCRATCH_ORIENTED,
   SCRATCH_TO_ORIENT,
   SCRATCH_ORIENTATIONS,
