@@ -206,7 +206,7 @@ def test_features_that_stay_on_a_gpu(driver, image):
     keypoints = resident.keypoints.__cuda_array_interface__
     assert keypoints["shape"] == (len(expected), 4) and keypoints["strides"] == (24, 4)
     extractor.extract(image)
-    with pytest.raises(hartsift.ArgumentError, match="called since"):
+    with pytest.raises(hartsift.ArgumentError, match="called again"):
         resident.records.__cuda_array_interface__
 
 

@@ -285,9 +285,9 @@ def test_results_in_use_are_not_written_over(fake_gpu, on_host, image, consumer,
     assert np.array_equal(np.asarray(tensor), expected.descriptors)
     del tensor
     assert extractor.extract(image[::-1]) != expected
-    with pytest.raises(hartsift.ArgumentError, match="called since"):
+    with pytest.raises(hartsift.ArgumentError, match="called again"):
         consumer[1](resident.descriptors)
-    with pytest.raises(hartsift.ArgumentError, match="called since"):
+    with pytest.raises(hartsift.ArgumentError, match="called again"):
         resident.records.__cuda_array_interface__
 
 

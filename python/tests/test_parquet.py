@@ -194,7 +194,7 @@ def test_what_cannot_be_one_run_is_refused(photos, whole, tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "foreign.parquet")
     first = tmp_path / "one.parquet"
     for second, words in (
-        (first, "is there twice"),
+        (first, "occurs twice"),
         (tmp_path / "contrast.parquet", "contrast=0.0299.*contrast=0.0399|contrast"),
         (tmp_path / "method.parquet", "method version 1"),
         (tmp_path / "foreign.parquet", "no column image"),

@@ -203,7 +203,7 @@ def test_full_disk(cluster, photos, tmp_path, monkeypatch, capsys):
     out.mkdir()
     (out / "part.parquet").write_bytes(b"PAR1cut")
     assert main(["extract", str(photos), str(out), "--resume", "--address", cluster.address]) == 1
-    assert "part.parquet: is not whole" in capsys.readouterr().err
+    assert "part.parquet: is incomplete" in capsys.readouterr().err
 
 
 def held_back(photos, gate):
