@@ -27,7 +27,7 @@ mkdir "$work/unpacked"
 tar -xf "$work"/packages/hartsift-*.tar.xz -C "$work/unpacked"
 cd "$work"/unpacked/*/
 for file in bin/hartsift bin/hartsift-colmap lib/libhartsift.so; do
-  needed=$(objdump -p "$file" | sed -n 's/^ *NEEDED *//p' | grep -vxE '(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libgcc_s|libstdc\+\+)\.so\.[0-9]+' || true)
+  needed=$(objdump -p "$file" | sed -n 's/^ *NEEDED *//p' | grep -vxE '(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libgcc_s)\.so\.[0-9]+' || true)
   newest=$(objdump -T "$file" | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1)
   if [ -n "$needed" ] || [ "$(printf '%s\n' "$newest" GLIBC_2.28 | sort -V | tail -n 1)" != GLIBC_2.28 ]; then
     echo "$file needs $newest $needed" >&2

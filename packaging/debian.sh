@@ -14,7 +14,7 @@ install_packages "${BUILD_PACKAGES[@]}" lintian mmdebstrap
 options=(-DCMAKE_BUILD_TYPE=Release -DHARTSIFT_TESTS=OFF -DHARTSIFT_BENCH=OFF)
 # Compressed GPU code (in library and command) needs less than half the disk space, and a seventh more download.
 if nvcc=$(find_nvcc) && grep -q -e --compress-mode <<<"$("$nvcc" --help)"; then
-  options+=(-DCMAKE_CUDA_FLAGS=--compress-mode=size)
+  options+=(-DHARTSIFT_NVCC_FLAGS=--compress-mode=size)
 fi
 rm -rf "$work/packages"
 run_quietly cmake -S . -B "$work" -G Ninja "${options[@]}" "${@:3}"

@@ -33,21 +33,10 @@ for headers in any-linux-any "$family-linux-any" generic-glibc "$family-linux-gn
 done
 
 compiler=$target-gcc
-# stand_in LIBRARY VERSION NAME...: makes a stub of a GCC library with the symbols that host code from nvcc uses. This machine's
-# library needs a later glibc. Every Linux with NumPy has the library.
-stand_in() {
-  local library=$1 version=$2 name
-  shift 2
-  for name in "$@"; do
-    echo "void $name(void) {}"
-  done | "$compiler" -x c - -nostdlib -shared -o "$root/usr/lib/$library" -Wl,-soname,"$library" \
-    -Wl,--version-script=<(echo "$version { global: *; };")
-  ln -s "$library" "$root/usr/lib/${library%.*}"
-}
-stand_in libstdc++.so.6 CXXABI_1.3 __gxx_personality_v0 __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
-stand_in libgcc_s.so.1 GCC_3.0 _Unwind_Resume
-# A linker script as in GCC, which adds GCC's support functions: g++ links no other GCC library into a shared one.
-rm "$root/usr/lib/libgcc_s.so"
+# A stub of a GCC library that the linker asks for. This machine's library needs a later glibc.
+echo "void _Unwind_Resume(void) {}" | "$compiler" -x c - -nostdlib -shared -o "$root/usr/lib/libgcc_s.so.1" \
+  -Wl,-soname,libgcc_s.so.1 -Wl,--version-script=<(echo "GCC_3.0 { global: *; };")
+# A linker script as in GCC, which adds GCC's support functions.
 echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$root/usr/lib/libgcc_s.so"
 
 # Start-up and exit code comes from GCC's objects; glibc 2.28 only needs to find them.

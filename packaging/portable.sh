@@ -25,14 +25,6 @@ set_defines() {
   rm -rf "$tools/$1/licenses"
   cp -r "$codecs/licenses" "$tools/$1/licenses"
   if [ "$1" = x86_64 ]; then
-    defines+=(HARTSIFT_CUDA=ON CMAKE_CUDA_FLAGS=--compress-mode=size)
-    cp "$(cuda_license)" "$tools/$1/licenses/cuda-runtime.txt"
+    defines+=(HARTSIFT_CUDA=ON HARTSIFT_NVCC_FLAGS=--compress-mode=size)
   fi
-}
-
-# The licence of the static CUDA runtime, as the toolkit brings it.
-cuda_license() {
-  local toolkit
-  toolkit=$(dirname "$(dirname "$(realpath "$(find_nvcc)")")")
-  compgen -G "$toolkit/dist-info/nvidia_cuda_runtime-*/licenses/License.txt" || ls "$toolkit/EULA.txt"
 }

@@ -153,7 +153,7 @@ int mode_jpeg(int argc, char **argv) {
     return 2;
   }
   for (int i = 0; i < STREAMS; i++) {
-    if (jpeg_prepare() != STAGE_OK || device_stream_create(&streams[i]) != STAGE_OK) {
+    if (device_stream_create(&streams[i]) != STAGE_OK) {
       fprintf(stderr, "jpeg: %s\n", device_error_text());
       return 1;
     }

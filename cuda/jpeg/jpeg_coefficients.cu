@@ -1,7 +1,7 @@
 /* Decodes the luma coefficients of a JPEG once the states of its subsequences are known. */
 #include "cuda/jpeg/jpeg_scan.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 /* Position of a subsequence in its restart interval. */
 struct place {
@@ -85,9 +85,9 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
  * Order     repeatable; each coefficient is written once, or the picture is refused.
  * Cost      some 50 instructions per code, 2 scattered bytes per coefficient.
  */
-__global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v) {
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v) {
   __shared__ __align__(16) jpeg_huffman s_tables[JPEG_HUFFMAN_TABLES];
-  __shared__ uint32_t s_words[staged<SCAN_THREADS, 1>::ROOM], s_before[2 * SCAN_THREADS], s_sum[32];
+  __shared__ uint32_t s_words[JPEG_STAGED_MEMORY(SCAN_THREADS, 1)], s_before[2 * SCAN_THREADS], s_sum[32];
   __shared__ uint8_t s_places[JPEG_COEFFICIENTS];
   const uint32_t tile = blockIdx.x;
   const subsequence own = subsequence_of(v, tile * SCAN_THREADS + threadIdx.x);
@@ -99,6 +99,4 @@ __global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v)
   if (refused) atomicOr(v.refused, refused);
 }
 
-stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream) {
-  return launch(coefficients_kernel, view->tiles, SCAN_THREADS, 0, stream, *view);
-}
+JPEG_COEFFICIENTS_KERNELS(LAUNCH_CHECK)

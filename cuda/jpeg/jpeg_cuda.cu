@@ -1,27 +1,10 @@
-/* The decoder on the device: its memory, the order of its kernels, and the last step, coefficients to pixels. */
+/* The decoder's last step: coefficients to pixels. */
 #include "cuda/jpeg/jpeg_cuda.h"
 
 #include "cuda/jpeg/jpeg_scan.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/device.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 #include "stages/jpeg_transform.h"
-
-/* ---- coefficients to pixels */
-
-enum {
-  PIXELS_THREADS = 256,
-  PIXELS_BLOCKS = PIXELS_THREADS / JPEG_BLOCK_SIDE,
-  PIXELS_ROW = JPEG_BLOCK_SIDE + 1,           /* stride between rows of a block in words: neither columns nor rows
-                                               * have bank conflicts */
-  PIXELS_BLOCK = PIXELS_ROW * JPEG_BLOCK_SIDE /* stride between blocks in words: 8 banks on */
-};
-
-/* Destination of the pixels. */
-typedef struct pixel_target {
-  uint8_t *gray;
-  int64_t start, step_x, step_y;
-} pixel_target;
 
 /* Multiplies eight coefficients of a column by their quantisation steps. Returns the sum of the magnitudes. */
 static __device__ __forceinline__ int32_t load_column(const scan_view &v, size_t block, uint32_t column,
@@ -68,7 +51,7 @@ static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t
  * Limits    sides up to 65535. Order: repeatable.
  * Cost      3 bytes of memory and some 12 instructions per pixel.
  */
-__global__ void __launch_bounds__(PIXELS_THREADS) pixels_kernel(scan_view v, pixel_target to) {
+extern "C" __global__ void __launch_bounds__(PIXELS_THREADS) pixels_kernel(scan_view v, pixel_target to) {
   __shared__ int32_t s_blocks[PIXELS_BLOCKS * PIXELS_BLOCK];
   const jpeg_shape &shape = v.shape;
   const uint32_t own = threadIdx.x / JPEG_BLOCK_SIDE, lane = threadIdx.x % JPEG_BLOCK_SIDE;
@@ -95,72 +78,4 @@ __global__ void __launch_bounds__(PIXELS_THREADS) pixels_kernel(scan_view v, pix
   if (is_there && y < shape.height) store_row(to, column * JPEG_BLOCK_SIDE, y, shape.width, values);
 }
 
-stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *args, cuda_stream stream) {
-  const jpeg_shape *shape = &view->shape;
-  const pixel_target to = {args->gray, args->start, args->step_x, args->step_y};
-  const dim3 grid((unsigned)ceil_div(ceil_div(shape->width, JPEG_BLOCK_SIDE), PIXELS_BLOCKS),
-                  (unsigned)ceil_div(shape->height, JPEG_BLOCK_SIDE));
-  return launch(pixels_kernel, grid, PIXELS_THREADS, 0, stream, *view, to);
-}
-
-/* ---- memory and order of kernels */
-
-enum { SCRATCH_ALIGNMENT = 256 };
-
-/* Memory that is handed out piece by piece. base null: pieces are only counted. */
-struct arena {
-  uint8_t *base;
-  size_t used;
-};
-
-static void *take(arena *r, size_t bytes) {
-  const size_t at = r->used;
-  r->used += (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
-  return r->base ? r->base + at : nullptr;
-}
-
-static uint32_t *take_words(arena *r, size_t count) { return static_cast<uint32_t *>(take(r, 4 * count)); }
-
-static size_t coefficient_bytes(const jpeg_shape *shape) {
-  return (size_t)shape->mcus_across * (size_t)shape->mcus_down * (size_t)(shape->luma_across * shape->luma_down) *
-         JPEG_COEFFICIENTS * sizeof(int16_t);
-}
-
-static size_t lay_out(const jpeg_shape *shape, void *scratch, scan_view *v) {
-  arena r = {static_cast<uint8_t *>(scratch), 0};
-  const size_t n = shape->subsequences;
-  v->shape = *shape;
-  v->tiles = (shape->subsequences + SCAN_THREADS - 1) / SCAN_THREADS;
-  uint8_t *packed = static_cast<uint8_t *>(take(&r, shape->packed_bytes));
-  v->tables = reinterpret_cast<const jpeg_tables *>(packed);
-  v->intervals = reinterpret_cast<const jpeg_interval *>(packed + sizeof(jpeg_tables));
-  v->data = reinterpret_cast<const uint32_t *>(packed + jpeg_data_at(shape));
-  v->entry = take_words(&r, n);
-  v->exit = take_words(&r, n);
-  v->blocks = take_words(&r, n);
-  v->luma = take_words(&r, n);
-  v->tile_blocks = take_words(&r, v->tiles);
-  v->tile_luma = take_words(&r, v->tiles);
-  v->carry = take_words(&r, 2 * (size_t)v->tiles);
-  v->coefficients = static_cast<int16_t *>(take(&r, coefficient_bytes(shape)));
-  return r.used;
-}
-
-size_t jpeg_scratch_bytes(const jpeg_shape *shape) {
-  scan_view v;
-  return lay_out(shape, nullptr, &v);
-}
-
-stage_status jpeg_decode_launch(const jpeg_decode_args *args, cuda_stream stream) {
-  scan_view v;
-  assert(args->packed && args->scratch && args->gray && args->refused);
-  assert((uintptr_t)args->scratch % SCRATCH_ALIGNMENT == 0);
-  (void)lay_out(&args->shape, args->scratch, &v);
-  v.refused = args->refused;
-  stage_status st = device_copy_to(args->scratch, args->packed, args->shape.packed_bytes, stream);
-  if (st == STAGE_OK) st = device_clear(v.coefficients, coefficient_bytes(&args->shape), stream);
-  if (st == STAGE_OK) st = jpeg_sync_launch(&v, stream);
-  if (st == STAGE_OK) st = jpeg_coefficients_launch(&v, stream);
-  if (st == STAGE_OK) st = jpeg_pixels_launch(&v, args, stream);
-  return st;
-}
+JPEG_PIXELS_KERNELS(LAUNCH_CHECK)

@@ -7,29 +7,6 @@
 
 #include "cuda/jpeg/jpeg_cuda.h"
 
-/* Threads of a block that writes coefficients, one for each subsequence of its tile. */
-enum { SCAN_THREADS = 128 };
-
-/* A picture in the decoder's memory. */
-typedef struct scan_view {
-  jpeg_shape shape;
-  const jpeg_tables *tables;
-  const jpeg_interval *intervals;
-  const uint32_t *data; /* the coded bytes; the first bit is the topmost of the first byte */
-  /* for each subsequence: */
-  uint32_t *entry, *exit; /* packed states at the beginning and the end of decoding it */
-  uint32_t *blocks;       /* number of blocks that end in it */
-  uint32_t *luma;         /* sum of the DC differences of its luma blocks, modulo 2^32 */
-  /* for each tile, sums from the last restart in it: */
-  uint32_t *tile_blocks, *tile_luma;
-  uint32_t *carry; /* [2][tiles]: exit of the last subsequence of each tile, after even and after odd rounds */
-  uint32_t tiles;
-  int16_t *coefficients; /* [luma block][64]: blocks in the order of the scan, coefficients by column and row */
-  uint32_t *refused;
-} scan_view;
-
-enum { REFUSED_NOT_FOUND = 1, REFUSED_DAMAGED = 2, REFUSED_TOO_LARGE = 4 };
-
 /* One subsequence. */
 struct subsequence {
   bool is_there, starts, ends; /* it exists; it is the first, the last of its restart interval */
@@ -83,13 +60,6 @@ struct staged_bits {
   uint32_t first, gap; /* number of the first word; number of words between gaps */
 };
 
-/* Number of words of a tile of THREADS threads with EACH subsequences each, and their size with gaps. */
-template <uint32_t THREADS, uint32_t EACH> struct staged {
-  static constexpr uint32_t GAP = EACH * JPEG_SUBSEQUENCE_BITS / 32;
-  static constexpr uint32_t WORDS = THREADS * GAP + JPEG_WORDS_AHEAD + 1;
-  static constexpr uint32_t ROOM = WORDS + WORDS / GAP + 1;
-};
-
 static __device__ __forceinline__ uint32_t staged_word(const staged_bits &bits, uint32_t number) {
   const uint32_t at = number - bits.first;
   return bits.words[at + at / bits.gap];
@@ -100,9 +70,9 @@ static __device__ __forceinline__ uint32_t staged_word(const staged_bits &bits, 
 template <uint32_t THREADS, uint32_t EACH>
 static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uint32_t begin, jpeg_huffman *s_tables,
                                                          uint32_t *s_words) {
-  typedef staged<THREADS, EACH> form;
-  const staged_bits bits = {s_words, subsequence_of(v, begin).first / 32, form::GAP};
-  for (uint32_t i = threadIdx.x; i < form::WORDS && bits.first + i < v.shape.data_words; i += THREADS)
+  constexpr uint32_t WORDS = JPEG_STAGED_WORDS(THREADS, EACH);
+  const staged_bits bits = {s_words, subsequence_of(v, begin).first / 32, JPEG_STAGED_GAP(EACH)};
+  for (uint32_t i = threadIdx.x; i < WORDS && bits.first + i < v.shape.data_words; i += THREADS)
     s_words[i + i / bits.gap] = __byte_perm(__ldg(v.data + bits.first + i), 0u, 0x0123);
   const uint4 *from = reinterpret_cast<const uint4 *>(v.tables);
   uint4 *to = reinterpret_cast<uint4 *>(s_tables);
@@ -137,17 +107,5 @@ static __device__ __forceinline__ uint32_t window_move(const staged_bits &bits, 
 static __device__ __forceinline__ bool is_luma(const jpeg_shape &shape, uint32_t block) {
   return block < (uint32_t)(shape.luma_across * shape.luma_down);
 }
-
-/* ---- launchers of the kernels, in the order in which they run */
-
-/* Finds states and sums of all subsequences, in rounds. Each round makes states agree over at least one more tile. */
-stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream);
-
-/* Decodes again, from known states, into coefficients, which must be 0 before. Refuses damaged data and states that
- * do not agree. */
-stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream);
-
-/* Turns coefficients into pixels. Refuses blocks whose sum exceeds JPEG_SUM_MAX. */
-stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *args, cuda_stream stream);
 
 #endif

@@ -2,26 +2,10 @@
 #include "cuda/jpeg/jpeg_scan.cuh"
 
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
-enum {
-  SYNC_THREADS = 64,
-  SYNC_GROUP = 4,
-  SYNC_TILE = SYNC_THREADS * SYNC_GROUP,
-  /* after the second round states agree over two tiles, after the third over three: 96 KB of data */
-  SYNC_ROUNDS = 3
-};
 enum : uint32_t { NO_STATE = UINT32_MAX };
 static_assert(SYNC_TILE % SCAN_THREADS == 0, "sums are of whole tiles of the coefficients");
-
-/* A block's memory. */
-struct sync_shared {
-  jpeg_huffman tables[JPEG_HUFFMAN_TABLES];
-  uint32_t words[staged<SYNC_THREADS, SYNC_GROUP>::ROOM];
-  uint32_t entry[SYNC_THREADS];           /* entry states of the groups; any thread may decode a group */
-  uint32_t list[SYNC_THREADS], listed[2]; /* numbers of the groups to decode; the two counts are used alternately */
-  uint32_t sum[32];
-};
 
 /* Decodes a subsequence from an entry state and stores the result. Returns the exit state. Errors are ignored here,
  * because guessed states often cause them; the final decoding detects them. */
@@ -120,7 +104,7 @@ static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin
  *           stops there.
  * Launch    blocks of 64 threads, one thread per group; one block per tile. Groups to decode again are few and
  *           scattered, so they are listed and assigned to the first threads.
- * Shared    tables, the tile's coded words and states: 58 KB, dynamic (jpeg_prepare).
+ * Shared    tables, the tile's coded words and states: 58 KB, dynamic.
  * Reads     tables, intervals, data, the other list of carry; in later rounds entry, exit, blocks, luma. Writes those,
  *           its list of carry, tile_blocks, tile_luma; in the first round 0 to refused.
  * Barriers  two per repetition: all threads have written the lists, and have read the states.
@@ -130,7 +114,7 @@ static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin
  * Cost      some 40 instructions per code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups: of 4
  *           subsequences in sequence, plus as many as the longest path to a right state has.
  */
-template <bool FIRST> __global__ void __launch_bounds__(SYNC_THREADS) sync_kernel(scan_view v, uint32_t round) {
+template <bool FIRST> static __device__ __forceinline__ void sync_tile(const scan_view &v, uint32_t round) {
   extern __shared__ __align__(16) uint8_t s_memory[];
   sync_shared &s = *reinterpret_cast<sync_shared *>(s_memory);
   const uint32_t tile = blockIdx.x, t = threadIdx.x, begin = tile * SYNC_TILE;
@@ -157,17 +141,11 @@ template <bool FIRST> __global__ void __launch_bounds__(SYNC_THREADS) sync_kerne
   if (t == 0) carry[tile] = v.exit[beyond - 1];
 }
 
-stage_status jpeg_prepare(void) {
-  const stage_status st = launch_prepare((const void *)sync_kernel<true>, (int32_t)sizeof(sync_shared));
-  return st == STAGE_OK ? launch_prepare((const void *)sync_kernel<false>, (int32_t)sizeof(sync_shared)) : st;
-}
+#define SYNC_KERNEL(name, FIRST)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(SYNC_THREADS) name(scan_view v, uint32_t round) {                       \
+    sync_tile<FIRST>(v, round);                                                                                        \
+  }
+SYNC_KERNEL(sync_first_kernel, true)
+SYNC_KERNEL(sync_next_kernel, false)
 
-stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream) {
-  const uint32_t tiles = (view->shape.subsequences + SYNC_TILE - 1) / SYNC_TILE;
-  const size_t shared = sizeof(sync_shared);
-  assert(tiles > 0);
-  stage_status st = launch(sync_kernel<true>, tiles, SYNC_THREADS, shared, stream, *view, 0u);
-  for (uint32_t round = 1; round < SYNC_ROUNDS && round < tiles && st == STAGE_OK; round++)
-    st = launch(sync_kernel<false>, tiles, SYNC_THREADS, shared, stream, *view, round);
-  return st;
-}
+JPEG_SYNC_KERNELS(LAUNCH_CHECK)

@@ -2,17 +2,15 @@
  *
  * Shapes: one warp per keypoint, whose lanes share the window of each step. The few keypoints that take many steps
  * on large windows are finished by whole blocks, because a single warp would keep the device waiting at the end. */
-#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
 #include "cuda/keypoints/window_tile.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 #include "stages/affine.h"
 
 enum {
-  SHAPE_WARPS = 4,                         /* warps per block */
-  SHAPE_BLOCKS = 8,                        /* blocks per multiprocessor */
   SHAPE_COLUMNS = 8,                       /* lanes side by side in a row of the window */
   SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows that a warp processes together */
   SHAPE_FIRST = 4                          /* steps that one warp makes; a keypoint that needs more gets a block */
@@ -117,9 +115,7 @@ static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &
  * Cost      80 to 570 samples per window, times the shape's quotient of axes, of about 40 operations each; some 500
  *           operations for the window's rows and the next shape. Bound by issue.
  */
-template <bool GROUP>
-__global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
-    affine_shape_kernel(const __grid_constant__ cuda_frame_view one) {
+template <bool GROUP> static __device__ __forceinline__ void shape_keypoints(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * SHAPE_WARPS;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
@@ -164,9 +160,7 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
  * Order     repeatable: moments are integers.
  * Cost      as above, with windows up to five times as large: bound by the latency of the longest.
  */
-template <bool GROUP>
-__global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
-    affine_long_shape_kernel(const __grid_constant__ cuda_frame_view one) {
+template <bool GROUP> static __device__ __forceinline__ void shape_long_keypoints(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ affine_moments s_parts[2][SHAPE_WARPS];
   __shared__ uint32_t s_next;
@@ -183,27 +177,11 @@ __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
   }
 }
 
-template <bool GROUP> static stage_status launch_shapes(const cuda_frame_view *view, cudaStream_t stream) {
-  const int threads = SHAPE_WARPS * WARP_LANES;
-  const unsigned first = launch_resident_blocks((const void *)affine_shape_kernel<GROUP>, threads, 0),
-                 rest = launch_resident_blocks((const void *)affine_long_shape_kernel<GROUP>, threads, 0);
-  const dim3 blocks(cuda_group_share(view, first), 1, cuda_group_count(view)),
-      long_blocks(cuda_group_share(view, rest), 1, cuda_group_count(view));
-  const stage_status st = launch(affine_shape_kernel<GROUP>, blocks, threads, 0, stream, *view);
-  return st == STAGE_OK ? launch(affine_long_shape_kernel<GROUP>, long_blocks, threads, 0, stream, *view) : st;
-}
-
-stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream stream) {
-  assert(view->shapes && view->keypoints.capacity > 0 && view->octave_count >= 1);
-  return view->group > 1 ? launch_shapes<true>(view, stream) : launch_shapes<false>(view, stream);
-}
-
 /* Descriptors on the patches of affine shapes: one warp per feature, with the feature's patch in shared memory. */
 
 enum {
   WARPED_SIDE = AFFINE_DESCRIBE_SIDE,
   WARPED_TILE = WARPED_SIDE - 1, /* a window covers 35 of these samples per side */
-  WARPED_WARPS = 4,              /* warps per block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   WARPED_BLOCKS = 1, /* blocks per multiprocessor: limited by shared memory */
 #else
@@ -299,8 +277,7 @@ static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v, 
  *           bound by issue.
  */
 template <int COPIES, bool POOLED, bool GROUP>
-__global__ void __launch_bounds__(WARPED_WARPS *WARP_LANES, WARPED_BLOCKS)
-    affine_describe_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
+static __device__ __forceinline__ void describe_warped(const cuda_frame_view &one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   /* The records of this picture come after those of the previous pictures. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
@@ -316,28 +293,32 @@ __global__ void __launch_bounds__(WARPED_WARPS *WARP_LANES, WARPED_BLOCKS)
   }
 }
 
-template <int COPIES, bool POOLED, bool GROUP>
-static stage_status launch_warped(const cuda_frame_view *view, const cuda_outputs *outputs, cudaStream_t stream) {
-  const int threads = WARPED_WARPS * WARP_LANES;
-  const unsigned resident =
-      launch_resident_blocks((const void *)affine_describe_kernel<COPIES, POOLED, GROUP>, threads, 0);
-  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(affine_describe_kernel<COPIES, POOLED, GROUP>, blocks, threads, 0, stream, *view, outputs);
-}
+#define SHAPE_KERNEL(name, GROUP)                                                                                      \
+  extern "C" __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)                                  \
+      name(const __grid_constant__ cuda_frame_view view) {                                                             \
+    shape_keypoints<GROUP>(view);                                                                                      \
+  }
+SHAPE_KERNEL(affine_shape_kernel, false)
+SHAPE_KERNEL(affine_shape_group_kernel, true)
 
-template <bool POOLED>
-static stage_status launch_variant(const cuda_frame_view *view, cuda_describe_variant variant,
-                                   const cuda_outputs *outputs, cudaStream_t stream) {
-  if (view->group > 1) return launch_warped<2, POOLED, true>(view, outputs, stream);
-  if (variant == CUDA_DESCRIBE_MULTI_KEY) return launch_warped<0, POOLED, false>(view, outputs, stream);
-  return launch_warped<2, POOLED, false>(view, outputs, stream); /* with more copies, the patches' lines would leave
-                                                                  * L1 */
-}
+#define LONG_SHAPE_KERNEL(name, GROUP)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)                                  \
+      name(const __grid_constant__ cuda_frame_view view) {                                                             \
+    shape_long_keypoints<GROUP>(view);                                                                                 \
+  }
+LONG_SHAPE_KERNEL(affine_long_shape_kernel, false)
+LONG_SHAPE_KERNEL(affine_long_shape_group_kernel, true)
 
-stage_status cuda_affine_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,
-                                         const cuda_outputs *outputs, cuda_stream stream) {
-  assert(view->shapes && view->features.capacity > 0 && view->scales && outputs);
-  assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->group <= 1);
-  return view->params.domain.count > 0 ? launch_variant<true>(view, variant, outputs, stream)
-                                       : launch_variant<false>(view, variant, outputs, stream);
-}
+#define WARPED_KERNEL(name, COPIES, POOLED, GROUP)                                                                     \
+  extern "C" __global__ void __launch_bounds__(WARPED_WARPS *WARP_LANES, WARPED_BLOCKS)                                \
+      name(const __grid_constant__ cuda_frame_view view, const cuda_outputs *outputs) {                                \
+    describe_warped<COPIES, POOLED, GROUP>(view, outputs);                                                             \
+  }
+WARPED_KERNEL(affine_describe_kernel, 2, false, false)
+WARPED_KERNEL(affine_describe_pooled_kernel, 2, true, false)
+WARPED_KERNEL(affine_describe_group_kernel, 2, false, true)
+WARPED_KERNEL(affine_describe_pooled_group_kernel, 2, true, true)
+WARPED_KERNEL(affine_describe_multi_key_kernel, 0, false, false)
+WARPED_KERNEL(affine_describe_multi_key_pooled_kernel, 0, true, false)
+
+AFFINE_KERNELS(LAUNCH_CHECK)

@@ -1,11 +1,11 @@
 /* Descriptor kernels: one warp per feature, or two if features are few. The largest windows come first. */
-#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
 #include "cuda/keypoints/work_items.cuh"
 #include "cuda/prim/histograms.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 /* In frames of few features, two warps share a feature. With one warp per feature, most warps would have one or two
  * features, and the device would wait for the last ones. */
@@ -25,7 +25,6 @@ static __device__ __forceinline__ void team_meet(void) {
 }
 
 enum {
-  DESCRIBE_WARPS = 4, /* warps per block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   DESCRIBE_BLOCKS = 2, /* blocks per multiprocessor: limited by shared memory */
 #else
@@ -124,8 +123,7 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
  *           as much, by issue.
  */
 template <int COPIES, bool POOLED, bool GROUP>
-__global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
-    describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
+static __device__ __forceinline__ void describe_features(const cuda_frame_view &one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   /* The records of this picture come after those of the previous pictures. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
@@ -153,7 +151,7 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
  * Reads     features, keypoints. Writes work_counts + WORK_BINS by atomics.
  * Limits    no features: adds nothing. Order: repeatable. Cost: 14 bytes per feature, bound by latency.
  */
-__global__ void __launch_bounds__(WORK_BINS) work_count_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(WORK_BINS) work_count_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ __align__(16) uint32_t s_bins[WORK_BINS];
   const uint32_t count = min(*v.features.count, v.features.capacity), bins = shared_hist_copy<1>(s_bins, 0);
   shared_hist_clear<WORK_BINS, WORK_BINS>(s_bins, threadIdx.x);
@@ -172,7 +170,7 @@ __global__ void __launch_bounds__(WORK_BINS) work_count_kernel(const __grid_cons
  * Limits    no features: writes nothing. Order: varies within equal radii. Cost: 18 bytes per feature, bound by
  *           latency.
  */
-__global__ void __launch_bounds__(WORK_BINS) work_scatter_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(WORK_BINS) work_scatter_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ work_order_shared s_order;
   const uint32_t count = min(*v.features.count, v.features.capacity);
   work_order_bases(v.scratch.work_counts + WORK_BINS, &s_order);
@@ -182,38 +180,18 @@ __global__ void __launch_bounds__(WORK_BINS) work_scatter_kernel(const __grid_co
   }
 }
 
-stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream) {
-  assert(view->features.capacity > 0);
-  const unsigned tiles = (view->features.capacity + WORK_BINS - 1u) / WORK_BINS;
-  const unsigned resident = launch_resident_blocks((const void *)work_scatter_kernel, WORK_BINS, 0);
-  const unsigned blocks = tiles < resident ? tiles : resident;
-  const stage_status st = launch(work_count_kernel, blocks, WORK_BINS, 0, stream, *view);
-  return st == STAGE_OK ? launch(work_scatter_kernel, blocks, WORK_BINS, 0, stream, *view) : st;
-}
+#define DESCRIBE_KERNEL(name, COPIES, POOLED, GROUP)                                                                   \
+  extern "C" __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)                            \
+      name(const __grid_constant__ cuda_frame_view view, const cuda_outputs *outputs) {                                \
+    describe_features<COPIES, POOLED, GROUP>(view, outputs);                                                           \
+  }
+DESCRIBE_KERNEL(describe_atomic4_kernel, 4, false, false)
+DESCRIBE_KERNEL(describe_atomic4_pooled_kernel, 4, true, false)
+DESCRIBE_KERNEL(describe_atomic4_group_kernel, 4, false, true)
+DESCRIBE_KERNEL(describe_atomic4_pooled_group_kernel, 4, true, true)
+DESCRIBE_KERNEL(describe_atomic2_kernel, 2, false, false)
+DESCRIBE_KERNEL(describe_atomic2_pooled_kernel, 2, true, false)
+DESCRIBE_KERNEL(describe_multi_key_kernel, 0, false, false)
+DESCRIBE_KERNEL(describe_multi_key_pooled_kernel, 0, true, false)
 
-template <int COPIES, bool POOLED, bool GROUP>
-static stage_status launch_describe(const cuda_frame_view *view, const cuda_outputs *outputs, cudaStream_t stream) {
-  const int threads = DESCRIBE_WARPS * WARP_LANES;
-  const unsigned resident =
-      launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, POOLED, GROUP>, threads, 0);
-  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(describe_warp_per_feature_kernel<COPIES, POOLED, GROUP>, blocks, threads, 0, stream, *view, outputs);
-}
-
-template <bool POOLED>
-static stage_status launch_variant(const cuda_frame_view *view, cuda_describe_variant variant,
-                                   const cuda_outputs *outputs, cudaStream_t stream) {
-  if (view->group > 1) return launch_describe<4, POOLED, true>(view, outputs, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4, POOLED, false>(view, outputs, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2, POOLED, false>(view, outputs, stream);
-  return launch_describe<0, POOLED, false>(view, outputs, stream);
-}
-
-stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,
-                                  const cuda_outputs *outputs, cuda_stream stream) {
-  assert(view->features.capacity > 0 && view->scales && outputs);
-  assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->group <= 1);
-  if (view->shapes) return cuda_affine_describe_launch(view, variant, outputs, stream);
-  return view->params.domain.count > 0 ? launch_variant<true>(view, variant, outputs, stream)
-                                       : launch_variant<false>(view, variant, outputs, stream);
-}
+DESCRIBE_KERNELS(LAUNCH_CHECK)

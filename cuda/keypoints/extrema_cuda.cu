@@ -3,30 +3,12 @@
  * scales per octave (every profile), a plain kernel any other number.
  * Drawing of what the masks mean: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
-#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/prim/shared_copy.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/tune.h"
-#include "cuda/runtime/launch.cuh"
-
-enum { MARCH_LEVELS = 3, LANE_COLUMNS = 4, STRIP_COLUMNS = 32 * LANE_COLUMNS };
-
-/* One octave of a launch. */
-struct extrema_job {
-  const float *planes; /* Gaussian levels 0..S+2, or DoG levels 0..S+1 */
-  uint32_t *words;
-  size_t plane_floats;
-  int32_t stride, width, height, words_per_row;
-  int32_t first_block; /* number of the first block of this octave */
-  int32_t rows;        /* rows that a warp processes, or a block in the plain kernel */
-};
-
-struct extrema_params {
-  extrema_job jobs[OCTAVES_MAX];
-  int32_t job_count, scales, border;
-  float above; /* threshold of a positive difference; not negative */
-};
+#include "cuda/runtime/launch.h"
 
 /* Returns D at offset `at` of DoG level `level`. */
 template <bool STORED> __device__ __forceinline__ float dog_of(const extrema_job &o, int32_t level, size_t at) {
@@ -350,8 +332,7 @@ static __device__ __forceinline__ void extrema_march(const extrema_params &p, co
 }
 
 template <bool STORED, bool TIES, bool GROUP>
-__global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
-    extrema_march_kernel(const __grid_constant__ extrema_params p, size_t group_stride_bytes) {
+static __device__ __forceinline__ void search_strips(const extrema_params &p, size_t group_stride_bytes) {
   int32_t block;
   const extrema_job &job = job_of_block(p, &block);
   if (GROUP) {
@@ -375,7 +356,7 @@ __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
  * Order     no sums.
  * Cost      8 bytes per sample and level for most samples, which fail the threshold.
  */
-template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __grid_constant__ extrema_params p) {
+template <bool STORED, bool TIES> static __device__ __forceinline__ void search_words(const extrema_params &p) {
   int32_t block;
   const extrema_job &o = job_of_block(p, &block);
   const int32_t lane = (int32_t)threadIdx.x & 31, word = block % o.words_per_row, x = word * 32 + lane;
@@ -396,75 +377,23 @@ template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __g
   }
 }
 
-/* Returns the rows of a warp: the smallest number for which all blocks are resident at once. */
-static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
-  const int64_t groups = (int64_t)multiprocessors * EXTREMA_BLOCKS_PER_SM / ceil_div(o->width, STRIP_COLUMNS);
-  const int32_t rows = ceil_div(o->height, EXTREMA_WARPS * (int32_t)(groups > 1 ? groups : 1));
-  if (rows < EXTREMA_ROWS_MIN) return EXTREMA_ROWS_MIN;
-  return rows > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : rows;
-}
-
-/* Fills the jobs. Returns the number of blocks, or -1 if a grid cannot hold them. */
-static int64_t fill_jobs(const extrema_launch_args *args, bool march, extrema_params *p) {
-  const int32_t multiprocessors = launch_multiprocessors();
-  int64_t blocks = 0;
-  for (int32_t i = 0; i < args->octave_count; i++) {
-    const extrema_octave *from = &args->octaves[i];
-    const octave_view *o = &from->octave;
-    if (o->width <= 0 || o->height <= 0) continue;
-    assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride <= INT32_MAX &&
-           o->level_floats % PLANE_STRIDE_FLOATS == 0);
-    assert((uintptr_t)o->levels % 256 == 0 && from->candidates.words_per_row == mask_words_per_row(o->width));
-    extrema_job *to = &p->jobs[p->job_count++];
-    assert((uintptr_t)from->dog % 16 == 0); /* rows are copied in vectors */
-    to->planes = from->dog ? from->dog : o->levels;
-    to->words = from->candidates.words;
-    to->plane_floats = o->level_floats;
-    to->stride = (int32_t)o->stride;
-    to->width = o->width;
-    to->height = o->height;
-    to->words_per_row = from->candidates.words_per_row;
-    to->first_block = (int32_t)blocks;
-    to->rows = march ? rows_of_warp(o, multiprocessors) : 1;
-    blocks += (int64_t)ceil_div(o->width, march ? STRIP_COLUMNS : 32) * ceil_div(o->height, to->rows * EXTREMA_WARPS);
-    if (blocks > INT32_MAX) return -1;
+#define EXTREMA_MARCH_KERNEL(name, STORED, TIES, GROUP)                                                                \
+  extern "C" __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)                              \
+      name(const __grid_constant__ extrema_params p, size_t group_stride_bytes) {                                      \
+    search_strips<STORED, TIES, GROUP>(p, group_stride_bytes);                                                         \
   }
-  return blocks;
-}
+EXTREMA_MARCH_KERNEL(extrema_march_kernel, false, false, false)
+EXTREMA_MARCH_KERNEL(extrema_march_ties_kernel, false, true, false)
+EXTREMA_MARCH_KERNEL(extrema_march_stored_kernel, true, false, false)
+EXTREMA_MARCH_KERNEL(extrema_march_stored_ties_kernel, true, true, false)
+EXTREMA_MARCH_KERNEL(extrema_march_group_kernel, false, false, true)
+EXTREMA_MARCH_KERNEL(extrema_march_ties_group_kernel, false, true, true)
 
-template <bool STORED, bool TIES>
-static stage_status extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
-  if (march) return launch(extrema_march_kernel<STORED, TIES, false>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p, 0);
-  return launch(extrema_plain_kernel<STORED, TIES>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p);
-}
+#define EXTREMA_PLAIN_KERNEL(name, STORED, TIES)                                                                       \
+  extern "C" __global__ void name(const __grid_constant__ extrema_params p) { search_words<STORED, TIES>(p); }
+EXTREMA_PLAIN_KERNEL(extrema_plain_kernel, false, false)
+EXTREMA_PLAIN_KERNEL(extrema_plain_ties_kernel, false, true)
+EXTREMA_PLAIN_KERNEL(extrema_plain_stored_kernel, true, false)
+EXTREMA_PLAIN_KERNEL(extrema_plain_stored_ties_kernel, true, true)
 
-/* Searches the octaves of a group of pictures. */
-static stage_status extrema_run_group(const extrema_params *p, const extrema_launch_args *args, bool ties,
-                                      unsigned blocks, cuda_stream stream) {
-  const dim3 grid(blocks, 1, (unsigned)args->group);
-  assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog && args->group_stride_bytes % 256 == 0);
-  return launch(ties ? extrema_march_kernel<false, true, true> : extrema_march_kernel<false, false, true>, grid,
-                32 * EXTREMA_WARPS, 0, stream, *p, args->group_stride_bytes);
-}
-
-stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
-  assert(args->octave_count >= 0 && args->octave_count <= OCTAVES_MAX);
-  assert(args->params.border >= 1 && args->params.scales >= 1 && args->params.scales <= SCALES_MAX);
-  extrema_params p;
-  p.job_count = 0;
-  p.scales = args->params.scales;
-  p.border = args->params.border;
-  /* |c| > t and c > 0 is equivalent to c > max(t, 0); likewise for c < 0 */
-  p.above = args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f;
-  const bool march = p.scales == MARCH_LEVELS, ties = args->params.extremum_ties;
-  const int64_t blocks = fill_jobs(args, march, &p);
-  if (blocks < 0) return STAGE_OVERFLOW;
-  if (blocks == 0) return STAGE_OK;
-  const bool stored = args->octaves[0].dog != NULL;
-  for (int32_t i = 1; i < args->octave_count; i++) assert((args->octaves[i].dog != NULL) == stored);
-  if (args->group > 1) return extrema_run_group(&p, args, ties, (unsigned)blocks, stream);
-  if (stored && ties) return extrema_run<true, true>(&p, march, (unsigned)blocks, stream);
-  if (stored) return extrema_run<true, false>(&p, march, (unsigned)blocks, stream);
-  if (ties) return extrema_run<false, true>(&p, march, (unsigned)blocks, stream);
-  return extrema_run<false, false>(&p, march, (unsigned)blocks, stream);
-}
+EXTREMA_KERNELS(LAUNCH_CHECK)

@@ -1,69 +1,10 @@
-/* Scratch layout and reset of the keypoint stages, kernels for tiles, and the results kernel. */
-#include "cuda/keypoints/frame_view.h"
-#include "cuda/keypoints/keypoints_cuda.h"
+/* Kernels for tiles, and the results kernel. */
+#include "cuda/keypoints/keypoints_kernels.h"
 #include "cuda/keypoints/work_items.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
-
-enum { SCRATCH_ALIGNMENT = 256 };
-
-/* Takes `count` items of `size` bytes from the running offset. Returns null if base is null. */
-static void *take(char *base, size_t *offset, size_t count, size_t size) {
-  void *at = base ? base + *offset : nullptr;
-  *offset += (count * size + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
-  return at;
-}
-
-static size_t list_tiles(uint32_t capacity) { return (size_t)capacity / LIST_TILE + 1; }
-
-size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
-  char *b = (char *)base;
-  size_t at = 0;
-  const size_t word = sizeof(uint32_t);
-  s->counters = b;
-  s->candidate_count = (uint32_t *)take(b, &at, 1, word);
-  s->tickets = (uint32_t *)take(b, &at, TICKETS, word);
-  s->settled_tiles = (uint32_t *)take(b, &at, MASK_TILES_MAX, word);
-  s->work_counts = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
-  s->work_cursors = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
-  s->select_digits = (uint32_t *)take(b, &at, SELECT_PASSES * SELECT_DIGITS, word);
-  s->grid_counts = (uint32_t *)take(b, &at, capacity->cells, word);
-  s->grid_cursors = (uint32_t *)take(b, &at, capacity->cells, word);
-  s->peak_tiles = (uint32_t *)take(b, &at, list_tiles(capacity->keypoints), word);
-  s->select_above = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
-  s->select_equal = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
-  s->counter_bytes = at;
-  s->histograms = (int32_t *)take(b, &at, (size_t)capacity->keypoints * ORIENT_BINS, sizeof(int32_t));
-  s->peak_counts = (uint8_t *)take(b, &at, capacity->keypoints, 1);
-  s->peak_angles = (float *)take(b, &at, (size_t)capacity->keypoints * ORIENT_PEAKS_MAX, sizeof(float));
-  s->select_keys = (uint32_t *)take(b, &at, capacity->features, word);
-  const size_t ranked = capacity->cells > 0 ? capacity->features : 0;
-  s->grid_first = (uint32_t *)take(b, &at, capacity->cells, word);
-  s->grid_ranks = (uint32_t *)take(b, &at, 1, word);
-  s->grid_cells = (uint32_t *)take(b, &at, ranked, word);
-  s->grid_list = (uint32_t *)take(b, &at, ranked, word);
-  s->grid_keys = (uint32_t *)take(b, &at, ranked, word);
-  s->order = (uint32_t *)take(b, &at, capacity->features, word);
-  return at;
-}
-
-/* Clears `bytes` bytes at the same offset in each picture of a group. */
-static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
-  if (view->group <= 1) return device_clear(first, bytes, stream);
-  assert(!launch_is_listed()); /* launch lists have no step for groups */
-  const cudaError_t error = cudaMemset2DAsync(first, view->group_stride_bytes, 0, bytes, (size_t)view->group, stream);
-  return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
-}
-
-stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
-  const stage_status st = clear_each(view, view->scratch.counters, view->scratch.counter_bytes, stream);
-  if (st != STAGE_OK || !view->settled_words) return st;
-  return clear_each(view, view->settled_words, sizeof(uint32_t) * (size_t)view->mask_words, stream);
-}
+#include "cuda/runtime/launch.h"
 
 /* Kernels for tiles: the candidates to keep, and the lists for the host. */
-
-enum { TILE_THREADS = 256 };
 
 /* Returns the bits of a mask word whose samples are in a region. s: the word's first sample. */
 static __device__ __forceinline__ uint32_t bits_in(const plane_region &r, const mask_site *s) {
@@ -83,7 +24,8 @@ static __device__ __forceinline__ uint32_t bits_in(const plane_region &r, const 
  * Order     no sums.
  * Cost      8 bytes of traffic for each mask word: bound by memory.
  */
-__global__ void __launch_bounds__(TILE_THREADS) tile_candidates_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(TILE_THREADS)
+    tile_candidates_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t word = blockIdx.x * TILE_THREADS + threadIdx.x;
   if (word >= v.mask_words) return;
   mask_site s;
@@ -94,12 +36,6 @@ __global__ void __launch_bounds__(TILE_THREADS) tile_candidates_kernel(const __g
     bits &= v.candidate_words[word];
   }
   v.candidate_words[word] = bits;
-}
-
-stage_status cuda_tile_candidates_launch(const cuda_frame_view *view, cuda_stream stream) {
-  assert(view->part.tiled && view->mask_words > 0);
-  const dim3 blocks((view->mask_words + TILE_THREADS - 1u) / TILE_THREADS);
-  return launch(tile_candidates_kernel, blocks, TILE_THREADS, 0, stream, *view);
 }
 
 static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, const keypoint_list &from, uint32_t i) {
@@ -124,7 +60,7 @@ static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, co
  * Order     repeatable, except for escaped candidates, which keep refinement's order.
  * Cost      36 bytes written per keypoint, 48 with a shape, 8 per feature: bound by the bus.
  */
-__global__ void __launch_bounds__(TILE_THREADS)
+extern "C" __global__ void __launch_bounds__(TILE_THREADS)
     tile_lists_kernel(const __grid_constant__ cuda_frame_view v, const __grid_constant__ cuda_tile_lists to) {
   const uint32_t keypoints = *v.keypoints.count, features = *v.features.count, escaped = *v.part.escaped_count;
   const uint32_t first = blockIdx.x * TILE_THREADS + threadIdx.x, step = gridDim.x * TILE_THREADS;
@@ -139,17 +75,9 @@ __global__ void __launch_bounds__(TILE_THREADS)
   for (uint32_t i = first; i < min(escaped, v.part.escaped_capacity); i += step) to.escaped[i] = v.part.escaped[i];
 }
 
-stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile_lists *lists, cuda_stream stream) {
-  assert(view->part.tiled && (uintptr_t)lists->counts % 16u == 0);
-  const unsigned resident = launch_resident_blocks((const void *)tile_lists_kernel, TILE_THREADS, 0);
-  const unsigned tiles = (view->features.capacity + TILE_THREADS - 1u) / TILE_THREADS;
-  const dim3 blocks(tiles < resident ? tiles : resident);
-  return launch(tile_lists_kernel, blocks, TILE_THREADS, 0, stream, *view, *lists);
-}
-
 /* Results kernel: the lists as public records. */
 
-enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* sizes for 32 records */ };
+enum { RECORD_WORDS = 6, RECORD_QUADS = 48 /* sizes for 32 records */ };
 static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) == 16, "layouts are the public ones");
 
 /*
@@ -164,9 +92,8 @@ static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) ==
  *           memory.
  */
 template <bool GROUP>
-__global__ void __launch_bounds__(RESULTS_THREADS)
-    results_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs,
-                   cuda_frame_counts *all_counts) {
+static __device__ __forceinline__ void write_results(const cuda_frame_view &one, const cuda_outputs *outputs,
+                                                     cuda_frame_counts *all_counts) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   /* Each picture of a group has memory for a full list. */
   cuda_feature_record *records = outputs->records + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0);
@@ -209,13 +136,12 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
   }
 }
 
-stage_status cuda_results_launch(const cuda_frame_view *view, const cuda_outputs *outputs, cuda_frame_counts *counts,
-                                 cuda_stream stream) {
-  assert(outputs && counts && (uintptr_t)counts % 16u == 0);
-  const unsigned resident = launch_resident_blocks((const void *)results_kernel<false>, RESULTS_THREADS, 0);
-  const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
-  const unsigned share = cuda_group_share(view, resident);
-  const dim3 blocks(tiles < share ? tiles : share, 1, cuda_group_count(view));
-  return launch(view->group > 1 ? results_kernel<true> : results_kernel<false>, blocks, RESULTS_THREADS, 0, stream,
-                *view, outputs, counts);
-}
+#define RESULTS_KERNEL(name, GROUP)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(RESULTS_THREADS)                                                        \
+      name(const __grid_constant__ cuda_frame_view view, const cuda_outputs *outputs, cuda_frame_counts *counts) {     \
+    write_results<GROUP>(view, outputs, counts);                                                                       \
+  }
+RESULTS_KERNEL(results_kernel, false)
+RESULTS_KERNEL(results_group_kernel, true)
+
+FRAME_KERNELS(LAUNCH_CHECK)

@@ -14,7 +14,8 @@
  * To add a kernel (tests/api/check_places.py names what was forgotten):
  *   1. the kernel in a .cu of its subject, with its description: Does, Launch, Shared, Reads, Writes, Barriers, Limits,
  *      Order, Cost;
- *   2. one launcher in the header of the same subject, which asserts the launch conditions of the description;
+ *   2. its entry in the table of the subject's kernels (keypoints_kernels.h), and one launcher in the subject's header,
+ *      which asserts the launch conditions of the description;
  *   3. its node in a frame's graph (pipeline/device/cuda_record.c), its buffers in pipeline/device/cuda_plan.c, and a
  *      variant's name in pipeline/device/cuda_state.c if there is a choice;
  *   4. its agreement with the reference, byte for byte: tests/agree/test_cuda_*.c (tests/prim for a primitive);

@@ -1,12 +1,11 @@
 /* Orientation histograms, one warp per keypoint. */
-#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/keypoints/window_tile.cuh"
 #include "cuda/prim/histograms.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 enum {
-  ORIENT_WARPS = 4,                      /* warps per block */
   ORIENT_BLOCKS = 6,                     /* blocks per multiprocessor */
   ORIENT_TILE = 36,                      /* samples along a side of a window segment: one segment covers a window of
                                           * radius 17 (sigma 3.8) */
@@ -224,8 +223,7 @@ static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view 
  * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes per keypoint: bound by issue.
  */
 template <bool ATOMIC, author_rule RULE, bool PATCH, bool GROUP>
-__global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
-    orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view one) {
+static __device__ __forceinline__ void orient_keypoints(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ __align__(16) orient_shared s_warps[ORIENT_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * ORIENT_WARPS;
@@ -253,48 +251,12 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
   }
 }
 
-template <bool ATOMIC, author_rule RULE, bool PATCH, bool GROUP>
-static stage_status launch_histograms(const cuda_frame_view *view, cudaStream_t stream) {
-  const int threads = ORIENT_WARPS * WARP_LANES;
-  const unsigned resident =
-      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE, PATCH, GROUP>, threads, 0);
-  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(orient_warp_per_keypoint_kernel<ATOMIC, RULE, PATCH, GROUP>, blocks, threads, 0, stream, *view);
-}
-
-template <bool ATOMIC, author_rule RULE, bool GROUP>
-static stage_status launch_by_shape(const cuda_frame_view *view, cudaStream_t stream) {
-  return view->shapes ? launch_histograms<ATOMIC, RULE, true, GROUP>(view, stream)
-                      : launch_histograms<ATOMIC, RULE, false, GROUP>(view, stream);
-}
-
-template <bool ATOMIC, bool GROUP>
-static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t stream) {
-  if (view->params.orientation_rule == RULE_VLFEAT) return launch_by_shape<ATOMIC, RULE_VLFEAT, GROUP>(view, stream);
-  if (view->params.orientation_rule == RULE_OPENCV) return launch_by_shape<ATOMIC, RULE_OPENCV, GROUP>(view, stream);
-  return launch_by_shape<ATOMIC, RULE_LOWE, GROUP>(view, stream);
-}
-
-static stage_status launch_variant(const cuda_frame_view *view, cuda_orient_variant variant, cudaStream_t stream) {
-  const bool plain = variant == CUDA_ORIENT_THREAD || variant == CUDA_ORIENT_BLOCK;
-  if (plain && !view->shapes) return cuda_orient_plain_launch(view, variant, stream);
-  if (variant == CUDA_ORIENT_WARP_HISTOGRAM) return launch_by_rule<false, false>(view, stream);
-  return view->group > 1 ? launch_by_rule<true, true>(view, stream) : launch_by_rule<true, false>(view, stream);
-}
-
-stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
-  assert(view->octave_count >= 1 && view->keypoints.capacity > 0 && view->oriented.capacity > 0 && view->scales);
-  assert(variant == CUDA_ORIENT_ATOMIC || view->group <= 1);
-  const stage_status st = view->params.upright ? STAGE_OK : launch_variant(view, variant, stream);
-  return st == STAGE_OK ? cuda_orient_peaks_launch(view, stream) : st;
-}
-
 /* Orientation histograms without load balancing, to compare granularities: one thread or one block per keypoint.
  * Every sample of the window's square is tested, row by row. */
 
 enum {
-  PLAIN_THREADS = 64,                      /* threads of a block with one thread per keypoint */
-  BLOCK_THREADS = 128,                     /* threads of a block for one keypoint */
+  PLAIN_THREADS = ORIENT_PLAIN_THREADS,
+  BLOCK_THREADS = ORIENT_BLOCK_THREADS,
   BLOCK_STORED = (ORIENT_BINS + 3) / 4 * 4 /* bins, as whole vectors */
 };
 
@@ -334,7 +296,7 @@ static __device__ __forceinline__ plain_square plain_square_of(const plane_view 
  * Cost      81 sigma^2 samples per keypoint; a warp takes as long as its largest window, and its lanes read far
  *           apart.
  */
-__global__ void __launch_bounds__(PLAIN_THREADS)
+extern "C" __global__ void __launch_bounds__(PLAIN_THREADS)
     orient_thread_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ int32_t s_votes[ORIENT_BINS][PLAIN_THREADS];
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity), step = gridDim.x * PLAIN_THREADS;
@@ -366,7 +328,7 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX; no keypoints: returns at once. Order: repeatable, integers.
  * Cost      81 sigma^2 samples per keypoint with two votes each, and three barriers.
  */
-__global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     orient_block_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ __align__(16) uint32_t s_votes[BLOCK_STORED];
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity), votes = shared_hist_copy<1>(s_votes, 0);
@@ -393,9 +355,28 @@ __global__ void __launch_bounds__(BLOCK_THREADS)
   }
 }
 
-stage_status cuda_orient_plain_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
-  const bool thread = variant == CUDA_ORIENT_THREAD;
-  void (*const kernel)(cuda_frame_view) = thread ? orient_thread_per_keypoint_kernel : orient_block_per_keypoint_kernel;
-  const int threads = thread ? PLAIN_THREADS : BLOCK_THREADS;
-  return launch(kernel, launch_resident_blocks((const void *)kernel, threads, 0), threads, 0, stream, *view);
-}
+#define ORIENT_KERNEL(name, ATOMIC, RULE, PATCH, GROUP)                                                                \
+  extern "C" __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)                                \
+      name(const __grid_constant__ cuda_frame_view view) {                                                             \
+    orient_keypoints<ATOMIC, RULE, PATCH, GROUP>(view);                                                                \
+  }
+ORIENT_KERNEL(orient_atomic_lowe_kernel, true, RULE_LOWE, false, false)
+ORIENT_KERNEL(orient_atomic_lowe_group_kernel, true, RULE_LOWE, false, true)
+ORIENT_KERNEL(orient_atomic_lowe_patch_kernel, true, RULE_LOWE, true, false)
+ORIENT_KERNEL(orient_atomic_lowe_patch_group_kernel, true, RULE_LOWE, true, true)
+ORIENT_KERNEL(orient_atomic_opencv_kernel, true, RULE_OPENCV, false, false)
+ORIENT_KERNEL(orient_atomic_opencv_group_kernel, true, RULE_OPENCV, false, true)
+ORIENT_KERNEL(orient_atomic_opencv_patch_kernel, true, RULE_OPENCV, true, false)
+ORIENT_KERNEL(orient_atomic_opencv_patch_group_kernel, true, RULE_OPENCV, true, true)
+ORIENT_KERNEL(orient_atomic_vlfeat_kernel, true, RULE_VLFEAT, false, false)
+ORIENT_KERNEL(orient_atomic_vlfeat_group_kernel, true, RULE_VLFEAT, false, true)
+ORIENT_KERNEL(orient_atomic_vlfeat_patch_kernel, true, RULE_VLFEAT, true, false)
+ORIENT_KERNEL(orient_atomic_vlfeat_patch_group_kernel, true, RULE_VLFEAT, true, true)
+ORIENT_KERNEL(orient_warp_histogram_lowe_kernel, false, RULE_LOWE, false, false)
+ORIENT_KERNEL(orient_warp_histogram_lowe_patch_kernel, false, RULE_LOWE, true, false)
+ORIENT_KERNEL(orient_warp_histogram_opencv_kernel, false, RULE_OPENCV, false, false)
+ORIENT_KERNEL(orient_warp_histogram_opencv_patch_kernel, false, RULE_OPENCV, true, false)
+ORIENT_KERNEL(orient_warp_histogram_vlfeat_kernel, false, RULE_VLFEAT, false, false)
+ORIENT_KERNEL(orient_warp_histogram_vlfeat_patch_kernel, false, RULE_VLFEAT, true, false)
+
+ORIENT_KERNELS(LAUNCH_CHECK)

@@ -1,19 +1,14 @@
 /*
  * Peaks of the orientation histograms, by a few lanes per keypoint; then the features in order.
  */
-#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/keypoints_kernels.h"
 #include "cuda/keypoints/work_items.cuh"
 #include "cuda/prim/histograms.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 #include "stages/affine.h"
 #include "stages/orient.h"
 
-enum {
-  PEAK_LANES = 4, /* lanes per keypoint */
-  PEAK_BINS = ORIENT_BINS / PEAK_LANES,
-  PEAK_THREADS = 128,
-  PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
-};
+enum { PEAK_BINS = ORIENT_BINS / PEAK_LANES };
 
 /* One keypoint's shared memory in the peak kernel. */
 typedef struct peak_shared {
@@ -105,8 +100,7 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
  * Limits    no keypoints: returns at once. Order: repeatable.
  * Cost      144 bytes and about 2000 lane operations per keypoint: bound by latency.
  */
-template <bool GROUP>
-__global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_constant__ cuda_frame_view one) {
+template <bool GROUP> static __device__ __forceinline__ void find_peaks(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   static_assert(LIST_TILE % PEAK_KEYPOINTS == 0, "a block's keypoints lie in one tile of the list");
   __shared__ peak_shared s;
@@ -146,8 +140,7 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
  * Order     features are repeatable; `order` varies within equal radii.
  * Cost      about 20 bytes per feature: bound by latency.
  */
-template <bool GROUP>
-__global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_constant__ cuda_frame_view one) {
+template <bool GROUP> static __device__ __forceinline__ void emit_features(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ work_order_shared s_order;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
@@ -170,23 +163,18 @@ __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_con
   }
 }
 
-/* Returns the grid for `tiles` tiles of each picture: at most as many blocks as are resident. */
-static dim3 tiled_blocks(const cuda_frame_view *view, const void *kernel, int threads, unsigned tiles) {
-  const unsigned share = cuda_group_share(view, launch_resident_blocks(kernel, threads, 0));
-  return dim3(tiles < share ? tiles : share, 1, cuda_group_count(view));
-}
+#define PEAK_KERNEL(name, GROUP)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(PEAK_THREADS) name(const __grid_constant__ cuda_frame_view view) {      \
+    find_peaks<GROUP>(view);                                                                                           \
+  }
+PEAK_KERNEL(orient_peak_kernel, false)
+PEAK_KERNEL(orient_peak_group_kernel, true)
 
-/* Makes the features from the peaks of the histograms. */
-template <bool GROUP> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
-  const uint32_t room = view->keypoints.capacity;
-  const dim3 peaks = tiled_blocks(view, (const void *)orient_peak_kernel<GROUP>, PEAK_THREADS,
-                                  (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
-             lists = tiled_blocks(view, (const void *)orient_emit_kernel<GROUP>, LIST_TILE,
-                                  (room + LIST_TILE - 1u) / LIST_TILE);
-  const stage_status st = launch(orient_peak_kernel<GROUP>, peaks, PEAK_THREADS, 0, stream, *view);
-  return st == STAGE_OK ? launch(orient_emit_kernel<GROUP>, lists, LIST_TILE, 0, stream, *view) : st;
-}
+#define EMIT_KERNEL(name, GROUP)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(LIST_TILE) name(const __grid_constant__ cuda_frame_view view) {         \
+    emit_features<GROUP>(view);                                                                                        \
+  }
+EMIT_KERNEL(orient_emit_kernel, false)
+EMIT_KERNEL(orient_emit_group_kernel, true)
 
-stage_status cuda_orient_peaks_launch(const cuda_frame_view *view, cuda_stream stream) {
-  return view->group > 1 ? launch_peaks<true>(view, stream) : launch_peaks<false>(view, stream);
-}
+PEAK_KERNELS(LAUNCH_CHECK)

@@ -1,20 +1,11 @@
 /*
  * Refinement kernels: following the candidates, the plain variant, and locating.
  */
-#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/keypoints/work_items.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
-
-enum { REFINE_THREADS = 128 };
-/* Blocks are small for the same reason as in locating: many are resident. */
-enum { FOLLOW_THREADS = 64, FOLLOW_QUADS = 4, FOLLOW_LIST = 1024 };
-enum {
-  LOCATE_THREADS = 64,
-  LOCATE_QUADS = MASK_TILE_WORDS / 4 / LOCATE_THREADS, /* mask words of a thread, in vectors of four words */
-  LOCATE_LIST = 1024
-};
+#include "cuda/runtime/launch.h"
 
 /* Follows a candidate of a tile to the sample where it settles. If it leaves the tile's reach, it is listed as
  * escaped. */
@@ -94,8 +85,7 @@ static __device__ __forceinline__ void list_candidates(const cuda_frame_view &v,
  * Cost      4 bytes per mask word; 1 to 5 steps of 38 loads and about 100 operations per candidate: bound by the
  *           latency of the loads.
  */
-template <bool GROUP>
-__global__ void __launch_bounds__(FOLLOW_THREADS) refine_follow_kernel(const __grid_constant__ cuda_frame_view one) {
+template <bool GROUP> static __device__ __forceinline__ void follow_candidates(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ follow_list s;
   const uint64_t quads = v.mask_words / 4u, step = (uint64_t)gridDim.x * FOLLOW_THREADS;
@@ -128,7 +118,8 @@ __global__ void __launch_bounds__(FOLLOW_THREADS) refine_follow_kernel(const __g
  * Cost      as refine_follow_kernel, but lanes that found no candidate are idle while others of their warp follow:
  *           the paper's comparison.
  */
-__global__ void __launch_bounds__(REFINE_THREADS) refine_plain_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(REFINE_THREADS)
+    refine_plain_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t step = gridDim.x * REFINE_THREADS;
   uint32_t found = 0;
   for (uint64_t i = blockIdx.x * REFINE_THREADS + threadIdx.x; i < v.mask_words; i += step) {
@@ -200,8 +191,7 @@ static __device__ __forceinline__ void list_bits(const cuda_frame_view &v, uint3
  * Order     repeatable: positions follow from counts.
  * Cost      4 bytes per mask word, 38 loads per keypoint: bound by latency.
  */
-template <bool GROUP>
-__global__ void __launch_bounds__(LOCATE_THREADS) locate_tile_kernel(const __grid_constant__ cuda_frame_view one) {
+template <bool GROUP> static __device__ __forceinline__ void locate_tile(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ uint32_t s_scan[WARP_LANES];
   __shared__ uint16_t s_list[LOCATE_LIST];
@@ -230,40 +220,18 @@ __global__ void __launch_bounds__(LOCATE_THREADS) locate_tile_kernel(const __gri
   }
 }
 
-static void assert_view(const cuda_frame_view *v) {
-  assert(v->octave_count >= 1 && v->octave_count <= OCTAVES_MAX && v->first_octave == v->octaves[0].octave);
-  assert(v->mask_words > 0 && v->mask_words % 4u == 0 && v->mask_words <= UINT32_MAX - 4u * MASK_TILE_WORDS);
-  assert((uintptr_t)v->candidate_words % 16u == 0 && (uintptr_t)v->settled_words % 16u == 0);
-  if (v->part.tiled)
-    assert(cuda_part_words(&v->part, v->params.scales) <= v->mask_words && v->part.masked.x0 % 32 == 0);
-  for (int32_t o = 0; o < v->octave_count && !v->part.tiled; o++) {
-    assert(v->mask_offset[o] % 4u == 0 && v->octaves[o].octave == v->first_octave + o);
-    assert(v->mask_offset[o] + cuda_mask_words(&v->octaves[o], v->params.scales) <= v->mask_words);
+#define FOLLOW_KERNEL(name, GROUP)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(FOLLOW_THREADS) name(const __grid_constant__ cuda_frame_view view) {    \
+    follow_candidates<GROUP>(view);                                                                                    \
   }
-  (void)v;
-}
+FOLLOW_KERNEL(refine_follow_kernel, false)
+FOLLOW_KERNEL(refine_follow_group_kernel, true)
 
-template <bool GROUP> static stage_status refine_rebalanced(const cuda_frame_view *view, cudaStream_t stream) {
-  const uint32_t segments = (view->mask_words / 4u + FOLLOW_THREADS - 1u) / FOLLOW_THREADS;
-  const uint32_t share =
-      cuda_group_share(view, launch_resident_blocks((const void *)refine_follow_kernel<GROUP>, FOLLOW_THREADS, 0));
-  const dim3 blocks(segments < share ? segments : share, 1, cuda_group_count(view));
-  return launch(refine_follow_kernel<GROUP>, blocks, FOLLOW_THREADS, 0, stream, *view);
-}
+#define LOCATE_KERNEL(name, GROUP)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(LOCATE_THREADS) name(const __grid_constant__ cuda_frame_view view) {    \
+    locate_tile<GROUP>(view);                                                                                          \
+  }
+LOCATE_KERNEL(locate_tile_kernel, false)
+LOCATE_KERNEL(locate_tile_group_kernel, true)
 
-stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream) {
-  assert_view(view);
-  if (variant == CUDA_REFINE_REBALANCED)
-    return view->group > 1 ? refine_rebalanced<true>(view, stream) : refine_rebalanced<false>(view, stream);
-  assert(view->group <= 1);
-  const unsigned resident = launch_resident_blocks((const void *)refine_plain_kernel, REFINE_THREADS, 0);
-  return launch(refine_plain_kernel, resident, REFINE_THREADS, 0, stream, *view);
-}
-
-stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream) {
-  assert_view(view);
-  const uint32_t words = (uint32_t)MASK_TILE_WORDS << cuda_mask_tile_shift(view->mask_words);
-  const dim3 tiles((view->mask_words + words - 1u) / words, 1, cuda_group_count(view));
-  return launch(view->group > 1 ? locate_tile_kernel<true> : locate_tile_kernel<false>, tiles, LOCATE_THREADS, 0,
-                stream, *view);
-}
+REFINE_KERNELS(LAUNCH_CHECK)

@@ -2,13 +2,11 @@
  *
  * The grid kernels sort features into cells, find how many ranks are kept completely, and rank each feature in its
  * cell. */
-#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/prim/histograms.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
-
-enum { GRID_THREADS = 256 };
+#include "cuda/runtime/launch.h"
 
 /* Returns the number of features to select among; 0 if all are kept. */
 static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v) {
@@ -34,7 +32,7 @@ static __device__ __forceinline__ uint32_t grid_key(const cuda_frame_view &v, ui
  * Limits    returns at once if all features are kept. At most GRID_DEVICE_CELLS cells.
  * Order     repeatable. Cost: 16 bytes per feature, bound by latency.
  */
-__global__ void __launch_bounds__(GRID_THREADS) grid_cell_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(GRID_THREADS) grid_cell_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t count = select_count(v);
   for (uint32_t n = blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += gridDim.x * GRID_THREADS) {
     const uint32_t k = v.oriented.keypoint[n], cell = grid_cell(&v.grid, v.keypoints.x[k], v.keypoints.y[k]);
@@ -60,7 +58,8 @@ static __device__ __forceinline__ uint32_t grid_sum(const uint32_t *counts, uint
  * Limits    returns at once if all features are kept.
  * Order     repeatable. Cost: one sum over the cells for each bit of max_features: bound by latency.
  */
-__global__ void __launch_bounds__(GRID_THREADS) grid_rounds_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+    grid_rounds_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];
   const uint32_t cells = grid_cells_of(v), *counts = v.scratch.grid_counts;
   if (select_count(v) == 0) return;
@@ -88,7 +87,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_rounds_kernel(const __grid_
  * Order     the order within a cell varies; ranks do not depend on it. Cost: 20 bytes per feature, bound by
  *           latency.
  */
-__global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t count = select_count(v);
   for (uint32_t n = blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += gridDim.x * GRID_THREADS) {
     const uint32_t cell = v.scratch.grid_cells[n];
@@ -107,7 +106,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_co
  * Order     repeatable. Cost: up to the square of a cell's features; a thread ends once its feature cannot be kept, and
  *           the threads of a warp read the same keys.
  */
-__global__ void __launch_bounds__(GRID_THREADS) grid_rank_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(GRID_THREADS) grid_rank_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t count = select_count(v);
   if (count == 0) return;
   const uint32_t whole = *v.scratch.grid_ranks, *list = v.scratch.grid_list, *keys = v.scratch.grid_keys;
@@ -118,18 +117,6 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_rank_kernel(const __grid_co
     for (uint32_t j = first; j < end && rank <= whole; j++) rank += keys[j] > key || (keys[j] == key && list[j] < n);
     v.scratch.select_keys[n] = rank < whole ? UINT32_MAX : rank == whole ? key + 1u : 0u;
   }
-}
-
-stage_status cuda_grid_keys_launch(const cuda_frame_view *view, cuda_stream stream) {
-  assert(view->grid.columns > 0 && view->grid.rows > 0 && view->max_features > 0);
-  assert((uint64_t)view->grid.columns * (uint64_t)view->grid.rows <= GRID_DEVICE_CELLS && view->scratch.grid_counts);
-  const unsigned tiles = (view->oriented.capacity + GRID_THREADS - 1u) / GRID_THREADS;
-  const unsigned resident = launch_resident_blocks((const void *)grid_rank_kernel, GRID_THREADS, 0);
-  const unsigned blocks = tiles < resident ? tiles : resident;
-  stage_status st = launch(grid_cell_kernel, blocks, GRID_THREADS, 0, stream, *view);
-  if (st == STAGE_OK) st = launch(grid_rounds_kernel, 1u, GRID_THREADS, 0, stream, *view);
-  if (st == STAGE_OK) st = launch(grid_list_kernel, blocks, GRID_THREADS, 0, stream, *view);
-  return st == STAGE_OK ? launch(grid_rank_kernel, blocks, GRID_THREADS, 0, stream, *view) : st;
 }
 
 /* Selection kernels: a radix search for the smallest kept key, then a compaction that keeps the order. Keys are the
@@ -162,10 +149,6 @@ static __device__ __forceinline__ uint32_t feature_key(const cuda_frame_view &v,
 static __device__ __forceinline__ bool select_counts(const cuda_frame_view &v, uint32_t n) {
   if (v.selection != SELECT_LEVELS || n == 0) return true;
   return !select_is_same(&v.keypoints, v.oriented.keypoint[n - 1], v.oriented.keypoint[n]);
-}
-
-static __host__ __device__ __forceinline__ int32_t select_passes(const cuda_frame_view &v) {
-  return v.selection == SELECT_LEVELS ? 1 : SELECT_PASSES;
 }
 
 /* Whether a key is kept independently of `ties`. For SELECT_LEVELS, all keys of the level that exceeds the limit
@@ -217,7 +200,7 @@ static __device__ __forceinline__ select_state select_search(const cuda_frame_vi
  * Limits    returns at once if all features are kept. Keys are bits of floats from 0 upwards, or a grid's keys.
  * Order     repeatable. Cost: 12 bytes per feature in the first pass, then 4: bound by latency.
  */
-__global__ void __launch_bounds__(LIST_TILE)
+extern "C" __global__ void __launch_bounds__(LIST_TILE)
     select_digit_kernel(const __grid_constant__ cuda_frame_view v, int32_t pass) {
   __shared__ __align__(16) uint32_t s_bins[SELECT_DIGITS];
   __shared__ uint32_t s_scan[WARP_LANES];
@@ -247,12 +230,12 @@ __global__ void __launch_bounds__(LIST_TILE)
  * Limits    returns at once if all features are kept.
  * Order     repeatable. Cost: 4 bytes per feature, bound by latency.
  */
-__global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];
   __shared__ select_state s_found;
   const uint32_t count = select_count(v);
   if (blockIdx.x * LIST_TILE >= count) return;
-  const select_state state = select_search(v, select_passes(v), s_scan, &s_found);
+  const select_state state = select_search(v, select_passes(&v), s_scan, &s_found);
   for (uint32_t tile = blockIdx.x; tile * LIST_TILE < count; tile += gridDim.x) {
     const uint32_t n = tile * LIST_TILE + threadIdx.x, key = n < count ? v.scratch.select_keys[n] : 0u;
     const uint32_t above = (uint32_t)__syncthreads_count(n < count && select_is_above(v, key, state.prefix));
@@ -272,7 +255,7 @@ __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_co
  * Limits    copies all features if all are kept. Past the capacity nothing is written.
  * Order     repeatable: positions follow from counts. Cost: 20 bytes per feature, bound by latency.
  */
-__global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_constant__ cuda_frame_view v) {
+extern "C" __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];
   __shared__ select_state s_found;
   const uint32_t listed = min(*v.oriented.count, v.oriented.capacity), count = select_count(v);
@@ -284,7 +267,7 @@ __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_con
   }
   if (blockIdx.x * LIST_TILE >= listed) return;
   select_state state = {0, UINT32_MAX};
-  if (count) state = select_search(v, select_passes(v), s_scan, &s_found);
+  if (count) state = select_search(v, select_passes(&v), s_scan, &s_found);
   if (levels) state.ties = 0; /* equal keys count as above */
   for (uint32_t tile = blockIdx.x; tile * LIST_TILE < listed; tile += gridDim.x) {
     const uint32_t n = tile * LIST_TILE + threadIdx.x;
@@ -307,17 +290,4 @@ __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_con
   }
 }
 
-stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream) {
-  assert(view->max_features > 0 && view->oriented.capacity > 0 && view->features.capacity > 0);
-  assert(view->features.keypoint != view->oriented.keypoint && view->features.count != view->oriented.count);
-  const unsigned tiles = (view->oriented.capacity + LIST_TILE - 1u) / LIST_TILE;
-  const unsigned resident = launch_resident_blocks((const void *)select_digit_kernel, LIST_TILE, 0);
-  const unsigned blocks = tiles < resident ? tiles : resident;
-  assert(view->grid.columns == 0 || view->selection != SELECT_LEVELS);
-  stage_status st = view->grid.columns > 0 ? cuda_grid_keys_launch(view, stream) : STAGE_OK;
-  for (int32_t pass = 0; pass < select_passes(*view) && st == STAGE_OK; pass++)
-    st = launch(select_digit_kernel, blocks, LIST_TILE, 0, stream, *view, pass);
-  if (st == STAGE_OK) st = launch(select_count_kernel, blocks, LIST_TILE, 0, stream, *view);
-  if (st == STAGE_OK) st = launch(select_emit_kernel, blocks, LIST_TILE, 0, stream, *view);
-  return st == STAGE_OK ? cuda_work_order_launch(view, stream) : st;
-}
+SELECT_KERNELS(LAUNCH_CHECK)

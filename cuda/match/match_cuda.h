@@ -35,9 +35,6 @@ typedef struct cuda_match_work {
 size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool guided, void *base,
                               cuda_match_work *work);
 
-/* Allows the shared memory that the kernels use. Once per device, before the first launch. */
-stage_status cuda_match_prepare(void);
-
 /* Computes places[i] of the keypoints (records of 24 bytes that begin with x and y): match_place_second if
    of_second, otherwise match_place_first. */
 stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, const void *keypoints, uint32_t count,
@@ -104,7 +101,7 @@ typedef struct cuda_match_many_args {
   bool mutual;
 } cuda_match_many_args;
 
-/* Writes the kept pairs of every task, by ascending first, and their numbers. Requires cuda_match_prepare. */
+/* Writes the kept pairs of every task, by ascending first, and their numbers. */
 stage_status cuda_match_many_launch(const cuda_match_many_args *args, cuda_stream stream);
 
 /* The steps of cuda_match_nearest_launch, one launcher for each kernel. */
@@ -119,7 +116,6 @@ stage_status cuda_match_products_launch(const match_args *args, const cuda_match
                                         cuda_stream stream);
 /* Does the same for all tasks in one launch. */
 stage_status cuda_match_products_many_launch(const cuda_match_many_args *args, cuda_stream stream);
-stage_status cuda_match_products_prepare(void);
 
 /* Compares descriptors of either type without matrix instructions. The best and second keys are final. */
 stage_status cuda_match_tiles_launch(const match_args *args, const cuda_match_work *work, cuda_stream stream);

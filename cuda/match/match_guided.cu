@@ -4,24 +4,16 @@
 #include "cuda/match/match_cuda.h"
 
 #include "cuda/match/match_keys.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 enum {
-  WARPS = 8,
+  WARPS = GUIDED_WARPS,
   THREADS = WARPS * WARP_LANES,
-  OWN = 4,                 /* features per warp */
+  OWN = GUIDED_OWN,
   BLOCK_OWN = WARPS * OWN, /* features per block */
   OTHERS = THREADS,        /* positions of the other list per round */
   QUEUE = 2 * WARP_LANES   /* candidates of a feature that wait until they fill a warp */
 };
-
-typedef struct guided_args {
-  const uint32_t *own, *other; /* words of the descriptors */
-  const match_place *own_places, *other_places;
-  uint32_t own_count, other_count;
-  double tolerance_squared;
-  match_nearest *nearest;
-} guided_args;
 
 typedef struct guided_shared {
   match_place others[OTHERS];
@@ -116,7 +108,7 @@ static __device__ __forceinline__ void end_feature(const guided_args *p, const u
  * Cost      some 10 double operations per pair; 128 bytes (floats 512) read for each candidate.
  */
 template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
-__global__ void __launch_bounds__(THREADS) match_guided_kernel(const __grid_constant__ guided_args p) {
+static __device__ __forceinline__ void match_guided(const guided_args &p) {
   __shared__ guided_shared s;
   const uint32_t warp_own = blockIdx.x * BLOCK_OWN + threadIdx.x / WARP_LANES * OWN;
   own_feature own[OWN];
@@ -137,28 +129,17 @@ __global__ void __launch_bounds__(THREADS) match_guided_kernel(const __grid_cons
   for (int n = 0; n < OWN; n++) end_feature<TYPE>(&p, s.queue[threadIdx.x / WARP_LANES][n], &own[n]);
 }
 
-template <match_type TYPE, match_guide_kind KIND>
-static stage_status guided_of(const guided_args *p, bool backward, cuda_stream stream) {
-  const unsigned blocks = (p->own_count + BLOCK_OWN - 1u) / BLOCK_OWN;
-  return launch(backward ? match_guided_kernel<TYPE, KIND, true> : match_guided_kernel<TYPE, KIND, false>, blocks,
-                THREADS, 0, stream, *p);
-}
+#define GUIDED_KERNEL(name, TYPE, KIND, BACKWARD)                                                                      \
+  extern "C" __global__ void __launch_bounds__(THREADS) name(const __grid_constant__ guided_args p) {                  \
+    match_guided<TYPE, KIND, BACKWARD>(p);                                                                             \
+  }
+GUIDED_KERNEL(match_guided_u8_homography_kernel, MATCH_U8, MATCH_HOMOGRAPHY, false)
+GUIDED_KERNEL(match_guided_u8_homography_back_kernel, MATCH_U8, MATCH_HOMOGRAPHY, true)
+GUIDED_KERNEL(match_guided_u8_epipolar_kernel, MATCH_U8, MATCH_FUNDAMENTAL, false)
+GUIDED_KERNEL(match_guided_u8_epipolar_back_kernel, MATCH_U8, MATCH_FUNDAMENTAL, true)
+GUIDED_KERNEL(match_guided_f32_homography_kernel, MATCH_F32, MATCH_HOMOGRAPHY, false)
+GUIDED_KERNEL(match_guided_f32_homography_back_kernel, MATCH_F32, MATCH_HOMOGRAPHY, true)
+GUIDED_KERNEL(match_guided_f32_epipolar_kernel, MATCH_F32, MATCH_FUNDAMENTAL, false)
+GUIDED_KERNEL(match_guided_f32_epipolar_back_kernel, MATCH_F32, MATCH_FUNDAMENTAL, true)
 
-stage_status cuda_match_guided_launch(const match_args *args, bool backward, cuda_stream stream) {
-  const match_side *own = backward ? &args->second : &args->first, *other = backward ? &args->first : &args->second;
-  const guided_args p = {(const uint32_t *)own->descriptors,
-                         (const uint32_t *)other->descriptors,
-                         own->places,
-                         other->places,
-                         own->count,
-                         other->count,
-                         args->tolerance_squared,
-                         backward ? args->backward : args->forward};
-  assert(args->guide != MATCH_UNGUIDED && own->count > 0 && own->count <= CUDA_MATCH_COUNT_MAX);
-  assert(other->count <= CUDA_MATCH_COUNT_MAX && p.nearest);
-  const bool floats = args->type == MATCH_F32, homography = args->guide == MATCH_HOMOGRAPHY;
-  if (floats && homography) return guided_of<MATCH_F32, MATCH_HOMOGRAPHY>(&p, backward, stream);
-  if (floats) return guided_of<MATCH_F32, MATCH_FUNDAMENTAL>(&p, backward, stream);
-  if (homography) return guided_of<MATCH_U8, MATCH_HOMOGRAPHY>(&p, backward, stream);
-  return guided_of<MATCH_U8, MATCH_FUNDAMENTAL>(&p, backward, stream);
-}
+MATCH_GUIDED_KERNELS(LAUNCH_CHECK)

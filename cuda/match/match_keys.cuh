@@ -8,16 +8,9 @@
 #ifndef HARTSIFT_CUDA_MATCH_MATCH_KEYS_CUH
 #define HARTSIFT_CUDA_MATCH_MATCH_KEYS_CUH
 
+#include "cuda/match/match_kernels.h"
 #include "cuda/prim/reductions.cuh"
-#include "stages/match.h"
 
-#define MATCH_NO_KEY 0xffffffffffffffffull
-
-/* MATCH_STRIP: columns that share a step of the tensor kernel. MATCH_SPAN: number of columns that fit into the low
- * bits of its 32-bit keys. */
-enum { MATCH_STRIP = 64, MATCH_SPAN = 512 };
-/* A 32-bit key: square (or a value of the same order) << 8 | number. */
-enum { MATCH_KEY_SHIFT = 8, MATCH_KEY_NUMBER = 255 };
 #define MATCH_NO_KEY_32 INT32_MAX
 
 /* Returns the low bits of a column's key: the column's number among those of its span that one lane sees, at most
@@ -87,11 +80,6 @@ static __device__ __forceinline__ match_nearest match_nearest_of_keys(match_type
   return n;
 }
 
-/* The two smallest keys of every feature while blocks still add to them. */
-typedef struct match_bests {
-  uint64_t *best, *second;
-} match_bests;
-
 /* Adds a set to a feature's set. The result does not depend on the order of additions. An atomic minimum keeps the
  * smallest key as best. The key that loses this comparison, whether the old best or the new one, is offered as
  * second. Every key but the smallest loses exactly once, so each is offered once. The plain reads before the
@@ -108,17 +96,6 @@ static __device__ __forceinline__ void match_bests_add(const match_bests *bests,
 }
 
 /* From the final keys of a feature to its two nearest, also if the tensor kernel left out the group of the best. */
-
-/* One direction to settle. */
-typedef struct settle_args {
-  match_type type;
-  const uint8_t *own, *other; /* descriptors, and squared norms of 8-bit ones */
-  const int32_t *own_norms, *other_norms;
-  int own_shift, other_shift; /* shifts of the norms in their storage */
-  uint32_t own_count, other_count;
-  const uint64_t *best, *second;
-  match_nearest *nearest;
-} settle_args;
 
 /* Returns the smallest key in the group of t's best, without the best. The group are 16 of the best's 64
  * candidates: those whose numbers agree with it in bits 1 and 2. Two lanes compute each. Valid on all lanes. */

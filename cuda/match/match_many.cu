@@ -5,39 +5,18 @@
 
 #include "cuda/match/match_keys.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
-enum {
-  THREADS = 256,
-  LANES = 8, /* lanes that share a descriptor's norm, 16 bytes each */
-  ALIGNMENT = 256
-};
+enum { THREADS = MATCH_THREADS, LANES = MATCH_LANES };
 
 /* ------------------------------------------------------------------ data of one image */
-
-static void *part(void *base, size_t *offset, size_t bytes) {
-  void *at = base ? (unsigned char *)base + *offset : NULL;
-  *offset += (bytes + ALIGNMENT - 1u) / ALIGNMENT * ALIGNMENT;
-  return at;
-}
-
-static size_t whole_strips(uint32_t count) { return ((size_t)count + MATCH_STRIP - 1u) / MATCH_STRIP * MATCH_STRIP; }
-
-size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image) {
-  size_t bytes = 0;
-  image->count = count;
-  image->descriptors = (uint8_t *)part(base, &bytes, (size_t)count * MATCH_LENGTH);
-  image->norms = (int32_t *)part(base, &bytes, count * sizeof(int32_t));
-  image->base = (int32_t *)part(base, &bytes, whole_strips(count) * sizeof(int32_t));
-  return bytes;
-}
 
 /*
  * Does      squared norms and bases of an image's descriptors. Launch: 8 lanes per feature, up to whole strips.
  * Shared    none. Reads descriptors, 16-byte aligned. Writes norms, base. Barriers: none.
  * Limits    any count. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
  */
-__global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS)
     match_image_kernel(const __grid_constant__ cuda_match_image image, uint32_t padded) {
   const uint32_t i = (uint32_t)(((uint64_t)blockIdx.x * THREADS + threadIdx.x) / LANES), segment = threadIdx.x % LANES;
   const bool there = i < image.count;
@@ -52,26 +31,7 @@ __global__ void __launch_bounds__(THREADS)
   image.base[i] = there ? (int32_t)(norm << MATCH_KEY_SHIFT) | match_column_number(i) : MATCH_NO_KEY_32;
 }
 
-stage_status cuda_match_image_launch(const cuda_match_image *image, cuda_stream stream) {
-  const size_t padded = whole_strips(image->count);
-  assert((uintptr_t)image->descriptors % 16u == 0 && image->count <= CUDA_MATCH_COUNT_MAX);
-  if (image->count == 0) return STAGE_OK;
-  const unsigned blocks = (unsigned)((padded * LANES + THREADS - 1u) / THREADS);
-  return launch(match_image_kernel, blocks, THREADS, 0, stream, *image, (uint32_t)padded);
-}
-
 /* ------------------------------------------------------------------ pairs */
-
-void cuda_match_task_layout(cuda_match_task *t, bool mutual, void *keys, size_t *key_bytes, void *nearest,
-                            size_t *nearest_bytes) {
-  const size_t rows = t->first.count, columns = t->second.count;
-  t->first_best = (uint64_t *)part(keys, key_bytes, rows * sizeof(uint64_t));
-  t->first_second = (uint64_t *)part(keys, key_bytes, rows * sizeof(uint64_t));
-  t->second_best = (uint64_t *)part(keys, key_bytes, columns * sizeof(uint64_t));
-  t->second_second = (uint64_t *)part(keys, key_bytes, columns * sizeof(uint64_t));
-  t->forward = (match_nearest *)part(nearest, nearest_bytes, rows * sizeof(match_nearest));
-  t->backward = mutual ? (match_nearest *)part(nearest, nearest_bytes, columns * sizeof(match_nearest)) : NULL;
-}
 
 /*
  * Does      final keys to the two nearest of each task's features: match_settle_group_kernel for many pairs.
@@ -79,7 +39,7 @@ void cuda_match_task_layout(cuda_match_task *t, bool mutual, void *keys, size_t 
  * Shared    none. Reads keys, descriptors (16-byte aligned), norms. Writes forward, backward. Barriers: none.
  * Limits    65535 tasks. Order: repeatable, integers. Cost: 2 KB read a feature.
  */
-__global__ void __launch_bounds__(THREADS) match_settle_many_kernel(const cuda_match_task *tasks) {
+extern "C" __global__ void __launch_bounds__(THREADS) match_settle_many_kernel(const cuda_match_task *tasks) {
   const cuda_match_task *t = &tasks[blockIdx.y];
   const uint64_t item = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / WARP_LANES;
   const uint32_t rows = t->first.count, columns = t->second.count;
@@ -110,7 +70,7 @@ __global__ void __launch_bounds__(THREADS) match_settle_many_kernel(const cuda_m
  * Limits    any counts. Order: repeatable: a pair's position is the number of pairs kept before it.
  * Cost      16 to 32 bytes per feature and 16 per pair; into host memory bound by the bus.
  */
-__global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS)
     match_pairs_many_kernel(const cuda_match_task *tasks, const __grid_constant__ match_limits limits) {
   __shared__ uint32_t shared[WARP_LANES];
   const cuda_match_task *t = &tasks[blockIdx.x];
@@ -131,14 +91,4 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) *t->pair_count = at;
 }
 
-stage_status cuda_match_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
-  assert(args->count > 0 && args->count <= (uint32_t)GRID_Y_MAX);
-  /* MATCH_NO_KEY is all ones. */
-  if (cudaMemsetAsync(args->keys, 0xff, args->key_bytes, stream) != cudaSuccess) return STAGE_DEVICE;
-  stage_status st = cuda_match_products_many_launch(args, stream);
-  const uint64_t items = (uint64_t)args->rows_most + (args->mutual ? args->columns_most : 0);
-  const dim3 grid((unsigned)((items * WARP_LANES + THREADS - 1u) / THREADS), args->count);
-  if (st == STAGE_OK && items > 0) st = launch(match_settle_many_kernel, grid, THREADS, 0, stream, args->tasks);
-  return st == STAGE_OK ? launch(match_pairs_many_kernel, args->count, THREADS, 0, stream, args->tasks, args->limits)
-                        : st;
-}
+MATCH_MANY_KERNELS(LAUNCH_CHECK)

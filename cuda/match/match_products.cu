@@ -18,51 +18,27 @@
 
 #include "cuda/match/match_keys.cuh"
 #include "cuda/prim/shared_copy.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 enum {
-  WARPS = 4,
-  THREADS = WARPS * WARP_LANES,
-  ROW_TILES = 4,              /* tiles of 16 rows per warp: its rows stay in registers */
-  WARP_ROWS = 16 * ROW_TILES, /* 64 */
-  BLOCK_ROWS = WARPS * WARP_ROWS,
-  HALF_ROWS = BLOCK_ROWS / 2, /* number of rows that can be numbered in a key: 7 bits */
-  LANE_ROWS = 2 * ROW_TILES,  /* rows whose products a lane holds */
-  LANE_WORDS = 8,             /* words of a descriptor per lane: 32 bytes of 128 */
-  STRIP_TILES = MATCH_STRIP / 8,
-  SPAN_STRIPS = MATCH_SPAN / MATCH_STRIP,
-  BUFFERS = 3,
-  COLUMN_PITCH = MATCH_STRIP + 8, /* stride in words between lane groups: 8 banks on */
-  BLOCKS = 3                      /* blocks per multiprocessor */
+  WARPS = PRODUCTS_WARPS,
+  THREADS = PRODUCTS_THREADS,
+  ROW_TILES = PRODUCTS_ROW_TILES,
+  WARP_ROWS = PRODUCTS_WARP_ROWS,
+  BLOCK_ROWS = PRODUCTS_BLOCK_ROWS,
+  HALF_ROWS = PRODUCTS_HALF_ROWS,
+  LANE_ROWS = PRODUCTS_LANE_ROWS,
+  LANE_WORDS = PRODUCTS_LANE_WORDS,
+  STRIP_TILES = PRODUCTS_STRIP_TILES,
+  SPAN_STRIPS = PRODUCTS_SPAN_STRIPS,
+  BUFFERS = PRODUCTS_BUFFERS,
+  COLUMN_PITCH = PRODUCTS_COLUMN_PITCH,
+  BLOCKS = PRODUCTS_BLOCKS
 };
 enum { FORM_WIDE, FORM_NARROW };
 
 /* The number part of an empty key. */
 #define NO_SQUARE (MATCH_NO_KEY_32 >> MATCH_KEY_SHIFT)
-
-/* The two nearest of a row among the columns of one lane; values are squares less |a|^2. */
-typedef struct __align__(16) row_two {
-  int32_t best, second;
-  uint32_t best_column, second_column;
-}
-row_two;
-
-/* Dynamic shared memory of a block. */
-typedef struct products_shared {
-  uint8_t columns[BUFFERS][MATCH_STRIP * MATCH_LENGTH]; /* 16-byte pieces, permuted within a row by its low 3 bits */
-  int32_t base[BUFFERS][MATCH_STRIP];
-  int32_t column_keys[2][WARPS][8][COLUMN_PITCH]; /* smallest keys over each lane's rows; two sets, for alternate
-                                                   * strips */
-  row_two rows[LANE_ROWS][THREADS];
-} products_shared;
-
-typedef struct products_args {
-  const uint8_t *first, *second;
-  uint32_t rows, columns;
-  const int32_t *norms, *base;
-  match_bests row_bests, column_bests;
-  uint32_t strips_a_block;
-} products_args;
 
 /* The 64 rows of a warp, distributed over its lanes: lane 4 g + q has bytes 32 q to 32 q + 31 of rows g and g + 8
  * of each tile. Any distribution of the 128 products over lanes is valid if rows and columns use the same. */
@@ -77,6 +53,20 @@ typedef struct row_minima {
   int32_t best[LANE_ROWS], second[LANE_ROWS];
 } row_minima;
 
+#if __CUDA_ARCH__ < 750
+/* The narrow matrix instruction by others, for 7.0: lane l has row l / 4 of the rows, column l / 4 of the columns, of
+ * each the values 4 (l % 4) to 4 (l % 4) + 3, and the products of its row with columns 2 (l % 4) and the next. */
+static __device__ __forceinline__ void multiply_add_narrow(int32_t *d, uint32_t a, uint32_t b) {
+  const uint32_t lane = threadIdx.x % WARP_LANES, row = lane & ~3u, column = lane % 4u * 8u;
+#  pragma unroll
+  for (uint32_t q = 0; q < 4u; q++) {
+    const uint32_t x = __shfl_sync(WARP_ALL, a, (int)(row + q));
+    d[0] = (int32_t)__dp4a(x, __shfl_sync(WARP_ALL, b, (int)(column + q)), (uint32_t)d[0]);
+    d[1] = (int32_t)__dp4a(x, __shfl_sync(WARP_ALL, b, (int)(column + 4u + q)), (uint32_t)d[1]);
+  }
+}
+#endif
+
 /* Adds rows x columns to d: 16 x 8 products over 32 values. */
 template <int FORM>
 static __device__ __forceinline__ void multiply_add(int32_t *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
@@ -90,11 +80,15 @@ static __device__ __forceinline__ void multiply_add(int32_t *d, uint32_t a0, uin
   }
 #endif
   const uint32_t a[4] = {a0, a1, a2, a3}, b[2] = {b0, b1};
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < 4; i++)
+#if __CUDA_ARCH__ >= 750
     asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+r"(d[2 * (i % 2)]), "+r"(d[2 * (i % 2) + 1])
         : "r"(a[i]), "r"(b[i / 2]));
+#else
+    multiply_add_narrow(d + 2 * (i % 2), a[i], b[i / 2]);
+#endif
 }
 
 static __device__ __forceinline__ int32_t min_of_three(int32_t a, int32_t b, int32_t c) {
@@ -338,11 +332,19 @@ static __device__ __forceinline__ void take_block(const products_args *p, produc
  * Cost      a matrix instruction for 4096 products of bytes; about 3.5 other instructions for each of the 32 x 4
  *           squares that it takes four of them to make.
  */
-template <int FORM, bool COLUMNS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const __grid_constant__ products_args p) {
+template <int FORM, bool COLUMNS> static __device__ __forceinline__ void take_block_of_one(const products_args &p) {
   extern __shared__ __align__(16) unsigned char memory[];
   take_block<FORM, COLUMNS>(&p, (products_shared *)memory);
 }
+
+#define PRODUCTS_KERNEL(name, FORM, COLUMNS)                                                                           \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) name(const __grid_constant__ products_args p) {        \
+    take_block_of_one<FORM, COLUMNS>(p);                                                                               \
+  }
+PRODUCTS_KERNEL(match_products_wide_kernel, FORM_WIDE, false)
+PRODUCTS_KERNEL(match_products_wide_columns_kernel, FORM_WIDE, true)
+PRODUCTS_KERNEL(match_products_narrow_kernel, FORM_NARROW, false)
+PRODUCTS_KERNEL(match_products_narrow_columns_kernel, FORM_NARROW, true)
 
 /*
  * Does      the same for many pairs of images.
@@ -353,8 +355,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const _
  * Limits    65535 pairs. Order and cost as there.
  */
 template <int FORM, bool COLUMNS>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
-    match_products_many_kernel(const cuda_match_task *tasks, uint32_t strips_a_block) {
+static __device__ __forceinline__ void take_block_of_many(const cuda_match_task *tasks, uint32_t strips_a_block) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ products_args p;
   const cuda_match_task *t = &tasks[blockIdx.z];
@@ -377,84 +378,13 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
   take_block<FORM, COLUMNS>(&p, (products_shared *)memory);
 }
 
-/* Returns the strips per block for which the busiest multiprocessor has the fewest; the start and end of a block
-   count as one and a half strips. */
-static uint32_t strips_a_block(uint32_t row_blocks, uint32_t strips, uint32_t resident) {
-  uint32_t chosen = strips;
-  double lowest_cost = 1e300;
-  for (uint32_t segments = 1; segments <= strips && (uint64_t)segments * row_blocks <= 8ull * resident + row_blocks;
-       segments++) {
-    const uint32_t each = (strips + segments - 1u) / segments, used = (strips + each - 1u) / each;
-    const uint64_t waves = ((uint64_t)used * row_blocks + resident - 1u) / resident;
-    const double cost = (double)waves * ((double)each + 1.5);
-    if (cost < lowest_cost) {
-      lowest_cost = cost;
-      chosen = each;
-    }
-  }
-  return chosen;
-}
-
-typedef void (*products_kernel)(const products_args);
-
-static products_kernel kernel_of(bool narrow, bool columns) {
-  if (narrow) return columns ? match_products_kernel<FORM_NARROW, true> : match_products_kernel<FORM_NARROW, false>;
-  return columns ? match_products_kernel<FORM_WIDE, true> : match_products_kernel<FORM_WIDE, false>;
-}
-
-typedef void (*products_many_kernel)(const cuda_match_task *, uint32_t);
-
 /* On a device without the wide form, that form equals the narrow one. */
-static products_many_kernel many_kernel_of(bool columns) {
-  return columns ? match_products_many_kernel<FORM_WIDE, true> : match_products_many_kernel<FORM_WIDE, false>;
-}
+#define PRODUCTS_MANY_KERNEL(name, COLUMNS)                                                                            \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                        \
+      name(const cuda_match_task *tasks, uint32_t strips_a_block) {                                                    \
+    take_block_of_many<FORM_WIDE, COLUMNS>(tasks, strips_a_block);                                                     \
+  }
+PRODUCTS_MANY_KERNEL(match_products_many_kernel, false)
+PRODUCTS_MANY_KERNEL(match_products_many_columns_kernel, true)
 
-stage_status cuda_match_products_prepare(void) {
-  stage_status st = STAGE_OK;
-  for (int i = 0; i < 4 && st == STAGE_OK; i++)
-    st = launch_prepare((const void *)kernel_of(i & 1, i & 2), (int32_t)sizeof(products_shared));
-  for (int i = 0; i < 2 && st == STAGE_OK; i++)
-    st = launch_prepare((const void *)many_kernel_of(i == 1), (int32_t)sizeof(products_shared));
-  return st;
-}
-
-stage_status cuda_match_products_launch(const match_args *args, const cuda_match_work *work, bool narrow,
-                                        cuda_stream stream) {
-  const products_kernel kernel = kernel_of(narrow, args->backward != NULL);
-  const uint32_t rows = args->first.count, columns = args->second.count;
-  assert(args->type == MATCH_U8 && rows > 0 && columns > 0);
-  assert(rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
-  assert((uintptr_t)args->first.descriptors % 16u == 0 && (uintptr_t)args->second.descriptors % 16u == 0);
-  const uint32_t row_blocks = (rows + BLOCK_ROWS - 1u) / BLOCK_ROWS;
-  const uint32_t strips = (columns + MATCH_STRIP - 1u) / MATCH_STRIP;
-  const unsigned resident = launch_resident_blocks((const void *)kernel, THREADS, sizeof(products_shared));
-  const products_args p = {(const uint8_t *)args->first.descriptors,
-                           (const uint8_t *)args->second.descriptors,
-                           rows,
-                           columns,
-                           work->first_norms,
-                           work->second_base,
-                           {work->first_best, work->first_second},
-                           {work->second_best, work->second_second},
-                           strips_a_block(row_blocks, strips, resident)};
-  const dim3 grid(row_blocks, (strips + p.strips_a_block - 1u) / p.strips_a_block);
-  return launch(kernel, grid, THREADS, sizeof(products_shared), stream, p);
-}
-
-stage_status cuda_match_products_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
-  enum { WAVES = 12 }; /* minimum number of blocks, so that the last one is a small part */
-  const products_many_kernel kernel = many_kernel_of(args->mutual);
-  assert(args->count > 0 && args->count <= (uint32_t)GRID_Y_MAX);
-  if (args->rows_most == 0 || args->columns_most == 0) return STAGE_OK;
-  const uint32_t row_blocks = (args->rows_most + BLOCK_ROWS - 1u) / BLOCK_ROWS;
-  const uint32_t strips = (args->columns_most + MATCH_STRIP - 1u) / MATCH_STRIP;
-  const uint64_t blocks = (uint64_t)row_blocks * args->count;
-  const uint64_t wanted =
-      (uint64_t)launch_resident_blocks((const void *)kernel, THREADS, sizeof(products_shared)) * WAVES;
-  uint64_t segments = (wanted + blocks - 1u) / blocks;
-  const uint32_t segments_most = (strips + SPAN_STRIPS - 1u) / SPAN_STRIPS;
-  if (segments > segments_most) segments = segments_most;
-  const uint32_t each = (strips + (uint32_t)segments - 1u) / (uint32_t)segments;
-  const dim3 grid(row_blocks, (strips + each - 1u) / each, args->count);
-  return launch(kernel, grid, THREADS, sizeof(products_shared), stream, args->tasks, each);
-}
+MATCH_PRODUCTS_KERNELS(LAUNCH_CHECK)

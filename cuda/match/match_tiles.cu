@@ -6,24 +6,17 @@
 #include "cuda/match/match_cuda.h"
 
 #include "cuda/match/match_keys.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 enum {
-  THREADS = 256,
-  SIDE = 16,          /* threads along a side of the tile */
-  TILE = 128,         /* rows and columns of a block */
-  EACH = TILE / SIDE, /* rows and columns of a thread: 4 adjacent ones, and the 4 that are 64 further */
-  SLICE = 16,         /* words of each descriptor that are loaded together */
-  SLICE_WORDS = 8,    /* words of rows, and of columns, that a thread fetches */
-  PITCH = TILE + 4    /* stride between words of the descriptors */
+  THREADS = MATCH_THREADS,
+  SIDE = 16,           /* threads along a side of the tile */
+  TILE = SQUARES_TILE, /* rows and columns of a block */
+  EACH = TILE / SIDE,  /* rows and columns of a thread: 4 adjacent ones, and the 4 that are 64 further */
+  SLICE = 16,          /* words of each descriptor that are loaded together */
+  SLICE_WORDS = 8,     /* words of rows, and of columns, that a thread fetches */
+  PITCH = TILE + 4     /* stride between words of the descriptors */
 };
-
-typedef struct tiles_args {
-  const uint32_t *first, *second; /* words of the descriptors */
-  uint32_t rows, columns;
-  const int32_t *norms, *base; /* 8-bit only */
-  match_bests row_bests, column_bests;
-} tiles_args;
 
 typedef struct tiles_shared {
   uint32_t rows[SLICE][PITCH], columns[SLICE][PITCH];
@@ -194,8 +187,7 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
  * Order     repeatable: a square is one thread's, in the contract's order; minima of keys that are all different.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; bound by them.
  */
-template <match_type TYPE>
-__global__ void __launch_bounds__(THREADS, 2) match_tiles_kernel(const __grid_constant__ tiles_args p) {
+template <match_type TYPE> static __device__ __forceinline__ void match_tiles(const tiles_args &p) {
   __shared__ __align__(16) tiles_shared s;
   const uint32_t row = blockIdx.x * TILE;
   for (uint32_t tile = blockIdx.y; tile < (p.columns + TILE - 1u) / TILE; tile += gridDim.y) {
@@ -207,38 +199,7 @@ __global__ void __launch_bounds__(THREADS, 2) match_tiles_kernel(const __grid_co
   }
 }
 
-stage_status cuda_match_tiles_launch(const match_args *args, const cuda_match_work *work, cuda_stream stream) {
-  const uint32_t rows = args->first.count, columns = args->second.count;
-  assert(rows > 0 && columns > 0 && rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
-  assert((uintptr_t)args->first.descriptors % 16u == 0 && (uintptr_t)args->second.descriptors % 16u == 0);
-  tiles_args p = {(const uint32_t *)args->first.descriptors,
-                  (const uint32_t *)args->second.descriptors,
-                  rows,
-                  columns,
-                  work->first_norms,
-                  work->second_base,
-                  {work->first_best, work->first_second},
-                  {NULL, NULL}};
-  if (args->backward) {
-    p.column_bests.best = work->second_best;
-    p.column_bests.second = work->second_second;
-  }
-  const uint32_t tiles = (columns + TILE - 1u) / TILE;
-  const dim3 grid((rows + TILE - 1u) / TILE, tiles < (unsigned)GRID_Y_MAX ? tiles : (unsigned)GRID_Y_MAX);
-  return launch(args->type == MATCH_F32 ? match_tiles_kernel<MATCH_F32> : match_tiles_kernel<MATCH_U8>, grid, THREADS,
-                0, stream, p);
-}
-
 /* ------------------------------------------------------------------ all squares */
-
-typedef struct squares_tiles_args {
-  tiles_args lists;
-  const match_place *first_places, *second_places; /* null without a guide */
-  match_guide_kind guide;
-  double tolerance_squared;
-  float *squares;
-  size_t pitch;
-} squares_tiles_args;
 
 /* Writes one row of a thread's squares; infinity for non-candidates. */
 template <match_type TYPE>
@@ -272,8 +233,7 @@ static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, 
  * Order     repeatable: a square is one thread's, in the contract's order.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; 4 bytes written a pair.
  */
-template <match_type TYPE>
-__global__ void __launch_bounds__(THREADS, 2) match_squares_kernel(const __grid_constant__ squares_tiles_args p) {
+template <match_type TYPE> static __device__ __forceinline__ void match_squares(const squares_tiles_args &p) {
   __shared__ __align__(16) tiles_shared s;
   const uint32_t row = blockIdx.x * TILE;
   for (uint32_t tile = blockIdx.y; tile < (p.lists.columns + TILE - 1u) / TILE; tile += gridDim.y) {
@@ -287,28 +247,11 @@ __global__ void __launch_bounds__(THREADS, 2) match_squares_kernel(const __grid_
   }
 }
 
-stage_status cuda_squares_launch(const squares_args *args, const cuda_match_work *work, cuda_stream stream) {
-  const size_t words = MATCH_LENGTH * (args->type == MATCH_F32 ? 4 : 1) / 4, first = args->first_row;
-  const bool guided = args->guide != MATCH_UNGUIDED;
-  const squares_tiles_args p = {{(const uint32_t *)args->first.descriptors + first * words,
-                                 (const uint32_t *)args->second.descriptors,
-                                 args->rows,
-                                 args->second.count,
-                                 work->first_norms + first,
-                                 work->second_base,
-                                 {NULL, NULL},
-                                 {NULL, NULL}},
-                                guided ? args->first.places + first : NULL,
-                                guided ? args->second.places : NULL,
-                                args->guide,
-                                args->tolerance_squared,
-                                args->squares,
-                                args->pitch};
-  const uint32_t columns = args->second.count, tiles = (columns + TILE - 1u) / TILE;
-  assert(args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
-  assert(args->pitch % TILE == 0 && args->pitch >= columns && (uintptr_t)args->squares % 16u == 0);
-  if (columns == 0) return STAGE_OK;
-  const dim3 grid((args->rows + TILE - 1u) / TILE, tiles < (unsigned)GRID_Y_MAX ? tiles : (unsigned)GRID_Y_MAX);
-  return launch(args->type == MATCH_F32 ? match_squares_kernel<MATCH_F32> : match_squares_kernel<MATCH_U8>, grid,
-                THREADS, 0, stream, p);
-}
+#define TILES_KERNEL(name, args, body)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(THREADS, 2) name(const __grid_constant__ args p) { body(p); }
+TILES_KERNEL(match_tiles_u8_kernel, tiles_args, match_tiles<MATCH_U8>)
+TILES_KERNEL(match_tiles_f32_kernel, tiles_args, match_tiles<MATCH_F32>)
+TILES_KERNEL(match_squares_u8_kernel, squares_tiles_args, match_squares<MATCH_U8>)
+TILES_KERNEL(match_squares_f32_kernel, squares_tiles_args, match_squares<MATCH_F32>)
+
+MATCH_TILES_KERNELS(LAUNCH_CHECK)

@@ -8,26 +8,14 @@
 #include "cuda/match/match_keys.cuh"
 #include "cuda/prim/histograms.cuh"
 #include "cuda/prim/reductions.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 enum {
-  THREADS = 256,
+  THREADS = MATCH_THREADS,
   DIGIT_BITS = 8, /* bins of the radix search, one for each thread */
   DIGITS = 1 << DIGIT_BITS
 };
 static_assert((int)DIGITS == (int)THREADS, "each thread looks at one bin");
-
-/* Rows of squares, as bits. */
-typedef struct rows_args {
-  const uint32_t *squares;
-  size_t pitch;
-  uint32_t columns, bound; /* bits of the bound */
-} rows_args;
-
-static rows_args rows_of(const squares_args *args, float bound) {
-  const rows_args p = {(const uint32_t *)args->squares, args->pitch, args->second.count, hs_float_bits(bound)};
-  return p;
-}
 
 /* ------------------------------------------------------------------ the k nearest */
 
@@ -117,7 +105,7 @@ static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
  * Order     repeatable: keys are all different, and the selected ones are sorted; ties by index.
  * Cost      20 bytes read a pair, from the L2 cache where rows fit it; k log^2 k steps of the sort.
  */
-__global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS)
     neighbours_nearest_kernel(const __grid_constant__ rows_args p, uint32_t k, match_neighbour *nearest) {
   __shared__ nearest_shared s;
   const uint32_t *line = p.squares + (size_t)blockIdx.x * p.pitch;
@@ -141,12 +129,6 @@ __global__ void __launch_bounds__(THREADS)
   }
 }
 
-stage_status cuda_neighbours_nearest_launch(const squares_args *args, float bound, uint32_t k, match_neighbour *nearest,
-                                            cuda_stream stream) {
-  assert(k >= 1 && k <= NEIGHBOURS_MAX && args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
-  return launch(neighbours_nearest_kernel, args->rows, THREADS, 0, stream, rows_of(args, bound), k, nearest);
-}
-
 /* ------------------------------------------------------------------ all below a bound */
 
 /*
@@ -154,7 +136,7 @@ stage_status cuda_neighbours_nearest_launch(const squares_args *args, float boun
  * Reads     squares once. Writes counts. Barriers: of the reduction. Limits: any number of columns.
  * Order     repeatable, integers. Cost: 4 bytes read a pair.
  */
-__global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS)
     neighbours_count_kernel(const __grid_constant__ rows_args p, uint32_t *counts) {
   __shared__ uint32_t words[WARP_LANES];
   const uint32_t *line = p.squares + (size_t)blockIdx.x * p.pitch;
@@ -171,7 +153,7 @@ __global__ void __launch_bounds__(THREADS)
  * Limits    any number of columns. Order: repeatable: a position is the number of entries before it. Cost: 4 bytes read
  *           a pair.
  */
-__global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS)
     neighbours_list_kernel(const __grid_constant__ rows_args p, const uint32_t *starts, match_neighbour *found) {
   __shared__ uint32_t words[WARP_LANES];
   const uint32_t *line = p.squares + (size_t)blockIdx.x * p.pitch;
@@ -190,13 +172,4 @@ __global__ void __launch_bounds__(THREADS)
   }
 }
 
-stage_status cuda_neighbours_count_launch(const squares_args *args, float bound, uint32_t *counts, cuda_stream stream) {
-  assert(args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
-  return launch(neighbours_count_kernel, args->rows, THREADS, 0, stream, rows_of(args, bound), counts);
-}
-
-stage_status cuda_neighbours_list_launch(const squares_args *args, float bound, const uint32_t *starts,
-                                         match_neighbour *found, cuda_stream stream) {
-  assert(args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
-  return launch(neighbours_list_kernel, args->rows, THREADS, 0, stream, rows_of(args, bound), starts, found);
-}
+NEIGHBOURS_KERNELS(LAUNCH_CHECK)

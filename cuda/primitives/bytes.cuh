@@ -9,23 +9,8 @@
 #ifndef HARTSIFT_CUDA_PRIMITIVES_BYTES_CUH
 #define HARTSIFT_CUDA_PRIMITIVES_BYTES_CUH
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "cuda/prim/reductions.cuh"
-
-enum { BYTE_ROWS_VECTOR = 16, BYTE_ROWS_FLAT_BITS = 34 };
-
-struct byte_rows {
-  const uint8_t *data;
-  size_t stride_bytes;
-  int64_t rows, width, last_width; /* rows; bytes of a row; bytes of the last row */
-  uint32_t vectors;                /* vectors per row */
-  uint32_t multiplier, shift;      /* n / vectors = (n * multiplier >> 32) >> shift for n below 2^31 */
-  int64_t group_rows;              /* number of rows whose units stay below 2^31 */
-  uint32_t whole_first, whole;     /* for a single row: its first complete vector, and the number of these */
-};
+#include "cuda/primitives/primitives_kernels.h"
 
 struct byte_unit {
   const uint8_t *address; /* aligned */
@@ -33,40 +18,6 @@ struct byte_unit {
   int64_t row, column;    /* position of the address; the column may be negative */
   bool whole;             /* all 16 belong to the row */
 };
-
-/* Whether rows follow each other without gaps. */
-static inline bool byte_rows_joined(int64_t width, int64_t rows, size_t stride_bytes) {
-  return rows == 1 || stride_bytes == (size_t)width;
-}
-
-/* joined: byte_rows_joined is true for this picture and every other one processed with it. The bytes are then
- * divided into new rows of 2^34 bytes. Sizes are 1 or more. */
-static inline byte_rows byte_rows_make(const void *data, int64_t width, int64_t rows, size_t stride_bytes,
-                                       bool joined) {
-  byte_rows r = {(const uint8_t *)data, stride_bytes, rows, width, width, 0, 0, 0, 0, 0, 0};
-  if (joined) {
-    const int64_t total = width * rows, piece = (int64_t)1 << BYTE_ROWS_FLAT_BITS;
-    r.width = total < piece ? total : piece;
-    r.rows = (total + r.width - 1) / r.width;
-    r.last_width = total - (r.rows - 1) * r.width;
-    r.stride_bytes = (size_t)r.width;
-  }
-  const uint64_t needed = (uint64_t)(r.width + 2 * (BYTE_ROWS_VECTOR - 1)) / BYTE_ROWS_VECTOR;
-  r.vectors = needed < 2 ? 2u : (uint32_t)needed; /* the division below needs 2 or more */
-  uint32_t bits = 1;
-  while (((uint64_t)1 << bits) < r.vectors) bits++;
-  r.multiplier = (uint32_t)((((uint64_t)1 << (31 + bits)) + r.vectors - 1) / r.vectors);
-  r.shift = bits - 1;
-  r.group_rows = (int64_t)(INT32_MAX / r.vectors);
-  const int64_t before = (int64_t)((uintptr_t)data & (BYTE_ROWS_VECTOR - 1)), end = before + r.width;
-  r.whole_first = before != 0 ? 1u : 0u;
-  r.whole =
-      (uint32_t)(end / BYTE_ROWS_VECTOR) > r.whole_first ? (uint32_t)(end / BYTE_ROWS_VECTOR) - r.whole_first : 0u;
-  return r;
-}
-
-/* Returns the units of all rows, for the size of a grid. */
-static inline uint64_t byte_rows_units(const byte_rows *r) { return (uint64_t)r->rows * r->vectors; }
 
 /* Units of the group of rows that starts at `row`. */
 static __device__ __forceinline__ uint32_t byte_rows_group_units(const byte_rows &r, int64_t row) {
@@ -119,24 +70,11 @@ static __device__ __forceinline__ uint4 byte_unit_load(const byte_unit &u) {
  * |b - (t + 1)| - |b - t| is +1 for a byte b <= t and -1 for b > t, so for n bytes the sums of both distances differ by
  * n - 2 (count above). A sum of four distances is one instruction. On sm_90 a word costs 6 instructions. */
 
-/* Four bytes of 1. */
-#define BYTE_STATS_ONES 0x01010101u
-
 /* sum: of the bytes. to_threshold, to_next: sums of their distances to the threshold and to the number after it.
    words: number of words added. min, max: in the upper bytes of two 16-bit lanes. */
 struct byte_stats {
   uint32_t sum, to_threshold, to_next, words, min, max;
 };
-
-/* A threshold of 0..254 and the number after it, each in all four bytes. */
-struct byte_threshold {
-  uint32_t threshold, next;
-};
-
-static __host__ __device__ __forceinline__ byte_threshold byte_threshold_make(uint32_t threshold) {
-  const byte_threshold t = {threshold * BYTE_STATS_ONES, (threshold + 1u) * BYTE_STATS_ONES};
-  return t;
-}
 
 static __device__ __forceinline__ byte_stats byte_stats_none(void) {
   const byte_stats s = {0u, 0u, 0u, 0u, UINT32_MAX, 0u};

@@ -8,20 +8,7 @@
 #define HARTSIFT_CUDA_PRIMITIVES_CHUNK_TREE_CUH
 
 #include "cuda/prim/reductions.cuh"
-#include "stages/primitives.h"
-
-/* Elements in rows: a whole view, or a tile of one. */
-struct element_rows {
-  const uint8_t *data;
-  uint64_t count, width; /* elements in all; elements of a row */
-  size_t stride_bytes;
-};
-
-/* Extremes and count of one lane's elements. low above high: no element yet. */
-struct lane_range {
-  double low, high;
-  uint64_t above;
-};
+#include "cuda/primitives/primitives_kernels.h"
 
 static __device__ __forceinline__ lane_range lane_range_none(void) {
   lane_range r;

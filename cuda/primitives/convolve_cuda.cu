@@ -3,30 +3,16 @@
  * registers. Many taps: a block keeps its part of the signal in shared memory, and a thread keeps a window that slides
  * over it in registers.
  */
-#include "cuda/primitives/primitives_cuda.h"
+#include "cuda/primitives/primitives_kernels.h"
 
-#include "cuda/runtime/launch.cuh"
-
-enum {
-  TREE_THREADS = 256,
-  TREE_BLOCKS_PER_SM = 4,
-  TREE_TURNS = 2, /* vectors that a thread has in flight */
-  LONG_THREADS = 256,
-  LONG_TAPS = 256, /* taps per step */
-  LONG_STAGED = 4, /* samples that a thread has in flight */
-  CONVOLVE_GRID_Y_MAX = 65535
-};
+#include "cuda/runtime/launch.h"
 
 /* ------------------------------------------------------------------ few taps */
 
-template <typename E> struct tree_params {
-  const uint8_t *data;
-  uint8_t *out;
-  int64_t width, height; /* in samples; in rows */
-  size_t stride_bytes, out_stride_bytes;
-  prim_ends ends;
-  E taps[PRIM_TREE_TAPS_MAX];
-};
+template <typename E> struct tree_type;
+template <> struct tree_type<float> { typedef tree_params_f32 params; };
+template <> struct tree_type<double> { typedef tree_params_f64 params; };
+template <typename E> using tree_params = typename tree_type<E>::params;
 
 static __device__ __forceinline__ double tree(const double *c, const double *x, int32_t m) {
   return prim_tree_f64(c, x, m);
@@ -78,9 +64,7 @@ static __device__ __forceinline__ E tree_at(const tree_params<E> &p, const E *ro
  * Limits    no empty signal. Order: the contract's tree.
  * Cost      a sample read and written, M + 2 operations: bound by memory.
  */
-template <typename E, int M, int V>
-__global__ void __launch_bounds__(TREE_THREADS, M * sizeof(E) > 40 ? TREE_BLOCKS_PER_SM - 1 : TREE_BLOCKS_PER_SM)
-    convolve_tree_kernel(const __grid_constant__ tree_params<E> p) {
+template <typename E, int M, int V> static __device__ __forceinline__ void convolve_tree(const tree_params<E> &p) {
   constexpr int SIDE = (M / 2 + V - 1) / V, VECTORS = 2 * SIDE + 1;
   const int64_t first = ((int64_t)blockIdx.x * TREE_TURNS * blockDim.x + threadIdx.x) * V;
   for (int64_t y = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; y < p.height; y += (int64_t)gridDim.y * blockDim.y) {
@@ -118,21 +102,10 @@ __global__ void __launch_bounds__(TREE_THREADS, M * sizeof(E) > 40 ? TREE_BLOCKS
 
 /* ------------------------------------------------------------------ many taps */
 
-struct long_params {
-  const uint8_t *data;
-  uint8_t *out;
-  int64_t width, height;
-  size_t stride_bytes, out_stride_bytes;
-  const double *taps; /* device, or null: the inline taps below */
-  uint32_t tap_count;
-  prim_ends ends;
-  double inline_taps[CONVOLVE_INLINE_TAPS];
-};
-
 /* Number of outputs of a thread, and the block's part of the signal. One element of padding after every OUTPUTS
  * elements lets neighbouring threads read from different banks. */
 template <typename E> struct long_shape {
-  static constexpr int outputs = sizeof(E) == 4 ? 8 : 4;
+  static constexpr int outputs = LONG_OUTPUTS(sizeof(E));
   static constexpr int block_outputs = LONG_THREADS * outputs;
   static constexpr int slots = (block_outputs + LONG_TAPS + outputs) / outputs * (outputs + 1);
 };
@@ -225,8 +198,7 @@ static __device__ __forceinline__ void add_taps(const double *s_x, const double 
  * Limits    no empty signal. Order: the contract's, from the first tap on.
  * Cost      a sample read and written; an operation in double a tap (f64: 10): bound by those from some 30 (f64: 9) on.
  */
-template <typename E>
-__global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __grid_constant__ long_params p) {
+template <typename E> static __device__ __forceinline__ void convolve_long(const long_params &p) {
   constexpr int V = long_shape<E>::outputs;
   __shared__ double s_x[long_shape<E>::slots];
   __shared__ double s_c[LONG_TAPS];
@@ -258,91 +230,29 @@ __global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __
   }
 }
 
-/* ------------------------------------------------------------------ launches */
+#define TREE_KERNEL(name, E, M, V)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(TREE_THREADS,                                                           \
+                                               M * sizeof(E) > 40 ? TREE_BLOCKS_PER_SM - 1 : TREE_BLOCKS_PER_SM)       \
+      name(const __grid_constant__ tree_params<E> p) {                                                                 \
+    convolve_tree<E, M, V>(p);                                                                                         \
+  }
+#define TREE_KERNELS_OF(type, E, M)                                                                                    \
+  TREE_KERNEL(convolve_##type##_##M##_kernel, E, M, 1)                                                                 \
+  TREE_KERNEL(convolve_##type##_##M##_vectors_kernel, E, M, 16 / (int)sizeof(E))
+TREE_KERNELS_OF(f32, float, 1)
+TREE_KERNELS_OF(f32, float, 3)
+TREE_KERNELS_OF(f32, float, 5)
+TREE_KERNELS_OF(f32, float, 7)
+TREE_KERNELS_OF(f64, double, 1)
+TREE_KERNELS_OF(f64, double, 3)
+TREE_KERNELS_OF(f64, double, 5)
+TREE_KERNELS_OF(f64, double, 7)
 
-static void assert_args(const convolve_args *a) {
-  const size_t bytes = prim_element_bytes(a->signal.type);
-  assert(a->signal.type == PRIM_F32 || a->signal.type == PRIM_F64);
-  assert(a->signal.data && a->signal.width > 0 && a->signal.height > 0 && a->out && a->taps);
-  assert(a->tap_count % 2 == 1 && a->tap_count <= PRIM_TAPS_MAX);
-  assert(((uintptr_t)a->signal.data | (uintptr_t)a->out | a->signal.stride_bytes | a->out_stride_bytes) % bytes == 0);
-  (void)a, (void)bytes;
-}
+#define LONG_KERNEL(name, E)                                                                                           \
+  extern "C" __global__ void __launch_bounds__(LONG_THREADS, 2) name(const __grid_constant__ long_params p) {          \
+    convolve_long<E>(p);                                                                                               \
+  }
+LONG_KERNEL(convolve_f32_long_kernel, float)
+LONG_KERNEL(convolve_f64_long_kernel, double)
 
-static unsigned rows_grid(uint64_t rows) {
-  return rows < CONVOLVE_GRID_Y_MAX ? (unsigned)rows : (unsigned)CONVOLVE_GRID_Y_MAX;
-}
-
-/* Sets a block as wide as a row has vectors (a power of two from 1 to 256), and its number of rows. */
-static stage_status tree_shape(const convolve_args *a, uint64_t samples, dim3 *grid, dim3 *block) {
-  const uint64_t vectors = (a->signal.width + samples - 1) / samples;
-  unsigned wide = TREE_THREADS;
-  while (wide > 1 && wide / 2 * TREE_TURNS >= vectors) wide /= 2;
-  *block = dim3(wide, TREE_THREADS / wide);
-  const uint64_t across = (vectors + wide * TREE_TURNS - 1) / (wide * TREE_TURNS);
-  if (across > INT32_MAX) return STAGE_OVERFLOW;
-  *grid = dim3((unsigned)across, rows_grid((a->signal.height + block->y - 1) / block->y));
-  return STAGE_OK;
-}
-
-template <typename E, int V>
-static stage_status tree_kernel(const tree_params<E> &p, uint32_t taps, dim3 grid, dim3 block, cuda_stream stream) {
-  if (taps == 1) return launch(convolve_tree_kernel<E, 1, V>, grid, block, 0, stream, p);
-  if (taps == 3) return launch(convolve_tree_kernel<E, 3, V>, grid, block, 0, stream, p);
-  if (taps == 5) return launch(convolve_tree_kernel<E, 5, V>, grid, block, 0, stream, p);
-  return launch(convolve_tree_kernel<E, 7, V>, grid, block, 0, stream, p);
-}
-
-template <typename E> static stage_status tree_of(const convolve_args *a, cuda_stream stream) {
-  constexpr int V = 16 / (int)sizeof(E);
-  tree_params<E> p;
-  p.data = (const uint8_t *)a->signal.data;
-  p.out = (uint8_t *)a->out;
-  p.width = (int64_t)a->signal.width;
-  p.height = (int64_t)a->signal.height;
-  p.stride_bytes = a->signal.stride_bytes;
-  p.out_stride_bytes = a->out_stride_bytes;
-  p.ends = a->ends;
-  for (uint32_t j = 0; j < PRIM_TREE_TAPS_MAX; j++) p.taps[j] = j < a->tap_count ? (E)a->taps[j] : (E)0;
-  const uintptr_t strides = a->signal.height > 1 ? a->signal.stride_bytes | a->out_stride_bytes : 0;
-  const bool vectors = (((uintptr_t)p.data | (uintptr_t)p.out | strides) & 15) == 0;
-  dim3 grid, block;
-  const stage_status st = tree_shape(a, vectors ? V : 1, &grid, &block);
-  if (st != STAGE_OK) return st;
-  return vectors ? tree_kernel<E, V>(p, a->tap_count, grid, block, stream)
-                 : tree_kernel<E, 1>(p, a->tap_count, grid, block, stream);
-}
-
-stage_status convolve_tree_launch(const convolve_args *a, cuda_stream stream) {
-  assert_args(a);
-  assert(a->tap_count <= PRIM_TREE_TAPS_MAX);
-  return a->signal.type == PRIM_F32 ? tree_of<float>(a, stream) : tree_of<double>(a, stream);
-}
-
-stage_status convolve_long_launch(const convolve_args *a, cuda_stream stream) {
-  assert_args(a);
-  assert(a->tap_count > PRIM_TREE_TAPS_MAX && (a->tap_count <= CONVOLVE_INLINE_TAPS || a->d_taps));
-  long_params p;
-  p.data = (const uint8_t *)a->signal.data;
-  p.out = (uint8_t *)a->out;
-  p.width = (int64_t)a->signal.width;
-  p.height = (int64_t)a->signal.height;
-  p.stride_bytes = a->signal.stride_bytes;
-  p.out_stride_bytes = a->out_stride_bytes;
-  p.taps = a->tap_count <= CONVOLVE_INLINE_TAPS ? NULL : a->d_taps;
-  p.tap_count = a->tap_count;
-  p.ends = a->ends;
-  for (uint32_t j = 0; j < CONVOLVE_INLINE_TAPS; j++) p.inline_taps[j] = j < a->tap_count ? a->taps[j] : 0.0;
-  const bool narrow = a->signal.type == PRIM_F32;
-  const int64_t outputs = narrow ? long_shape<float>::block_outputs : long_shape<double>::block_outputs;
-  const int64_t across = (p.width + outputs - 1) / outputs;
-  if (across > INT32_MAX) return STAGE_OVERFLOW;
-  const dim3 grid((unsigned)across, rows_grid(a->signal.height));
-  return narrow ? launch(convolve_long_kernel<float>, grid, LONG_THREADS, 0, stream, p)
-                : launch(convolve_long_kernel<double>, grid, LONG_THREADS, 0, stream, p);
-}
-
-stage_status convolve_launch(const convolve_args *args, cuda_stream stream) {
-  return args->tap_count <= PRIM_TREE_TAPS_MAX ? convolve_tree_launch(args, stream)
-                                               : convolve_long_launch(args, stream);
-}
+CONVOLVE_KERNELS(LAUNCH_CHECK)

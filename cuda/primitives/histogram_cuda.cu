@@ -3,37 +3,13 @@
  * shared memory. So no two lanes of a warp ever conflict in a bank, whatever the picture. For small pictures,
  * clearing and joining 32 histograms would take longer than counting, so a block has one histogram.
  */
-#include "cuda/primitives/primitives_cuda.h"
+#include "cuda/primitives/primitives_kernels.h"
 
 #include "cuda/prim/histograms.cuh"
 #include "cuda/prim/reductions.cuh"
 #include "cuda/prim/shared_copy.cuh"
 #include "cuda/primitives/bytes.cuh"
-#include "cuda/runtime/launch.cuh"
-
-/* Launch settings, by prefix for the size of the picture: threads of a block, vectors of 16 bytes that a thread has
- * in flight, and log2 of the bytes between bins. */
-enum {
-  SMALL_THREADS = HISTOGRAM_BINS,
-  SMALL_VECTORS = 1,
-  BIN_SHIFT = 2,       /* 4 bytes: one bin for all lanes */
-  LANE_THREADS = 1024, /* one block per multiprocessor: fewer sums to join */
-  MEDIUM_VECTORS = 2,  /* a third and a fourth vector, never resident, would cost 0.3 us of 2.7 */
-  LARGE_VECTORS = 4,
-  LANE_SHIFT = 7 /* 128 bytes: one bin of 4 bytes for each of 32 lanes */
-};
-
-enum {
-  TALLY_SUM_BITS = 24, /* bits for the count in a 32-bit tally; the bits above count the blocks that have added their
-                        * counts */
-  TALLY_BLOCKS_MAX = 255,
-  LONG_TALLY_SUM_BITS = 48, /* bits for the count in a 64-bit tally */
-  LONG_TALLY_BLOCKS_MAX = 65535,
-  LEVEL_THREADS = 256,
-  LEVEL_BLOCKS_PER_SM = 4,
-  LEVEL_VECTORS = 2,
-  LEVEL_WORDS = 64 /* words for 4 levels */
-};
+#include "cuda/runtime/launch.h"
 
 static_assert((uint64_t)TALLY_BLOCKS_MAX * HISTOGRAM_SMALL_VECTORS * BYTE_ROWS_VECTOR < (uint64_t)1 << TALLY_SUM_BITS,
               "a tally holds the bytes of every small picture");
@@ -128,9 +104,8 @@ static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, ui
  *           memory; the others by latency, of the vectors and of the additions to the same words.
  */
 template <int THREADS, int VECTORS, int SHIFT, bool MASKED, bool FLAT>
-__global__ void __launch_bounds__(THREADS)
-    histogram_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
-                     histogram_scratch *scratch, uint64_t *counts) {
+static __device__ __forceinline__ void histogram_of_block(const byte_rows &in, const uint8_t *mask, size_t mask_stride,
+                                                          histogram_scratch *scratch, uint64_t *counts) {
   constexpr int COPIES = 1 << (SHIFT - BIN_SHIFT);
   __shared__ __align__(16) unsigned char s_bins[HISTOGRAM_BINS << SHIFT];
   const uint32_t t = threadIdx.x, step = gridDim.x * THREADS, first = first_unit();
@@ -219,9 +194,8 @@ static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint3
  * Cost      2 bytes of memory and 6 instructions per byte, one of them a load from shared memory without conflicts.
  */
 template <bool FLAT>
-__global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
-    equalize_lane_kernel(const __grid_constant__ byte_rows in, const uint64_t *counts, uint8_t *out,
-                         size_t out_stride) {
+static __device__ __forceinline__ void equalize_by_lanes(const byte_rows &in, const uint64_t *counts, uint8_t *out,
+                                                         size_t out_stride) {
   __shared__ uint32_t s_table[LEVEL_WORDS * WARP_LANES];
   __shared__ uint32_t s_levels[LEVEL_WORDS];
   __shared__ uint64_t s_sums[WARP_LANES];
@@ -259,59 +233,27 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
   }
 }
 
-/* Returns the blocks for this number of vectors, at most as many as are resident on the device. */
-static unsigned blocks_for(const byte_rows *rows, int32_t a_block, int32_t blocks_max) {
-  const uint64_t needed = (byte_rows_units(rows) + (uint64_t)a_block - 1) / (uint64_t)a_block;
-  return (unsigned)(needed < (uint64_t)blocks_max ? needed : (uint64_t)blocks_max);
-}
+#define HISTOGRAM_KERNEL(name, THREADS, VECTORS, SHIFT, MASKED, FLAT)                                                  \
+  extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+      name(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride, histogram_scratch *scratch,  \
+           uint64_t *counts) {                                                                                         \
+    histogram_of_block<THREADS, VECTORS, SHIFT, MASKED, FLAT>(in, mask, mask_stride, scratch, counts);                 \
+  }
+#define HISTOGRAM_SIZE(size, THREADS, VECTORS, SHIFT)                                                                  \
+  HISTOGRAM_KERNEL(histogram_##size##_rows_kernel, THREADS, VECTORS, SHIFT, false, false)                              \
+  HISTOGRAM_KERNEL(histogram_##size##_flat_kernel, THREADS, VECTORS, SHIFT, false, true)                               \
+  HISTOGRAM_KERNEL(histogram_##size##_masked_rows_kernel, THREADS, VECTORS, SHIFT, true, false)                        \
+  HISTOGRAM_KERNEL(histogram_##size##_masked_flat_kernel, THREADS, VECTORS, SHIFT, true, true)
+HISTOGRAM_SIZE(small, SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT)
+HISTOGRAM_SIZE(medium, LANE_THREADS, MEDIUM_VECTORS, LANE_SHIFT)
+HISTOGRAM_SIZE(large, LANE_THREADS, LARGE_VECTORS, LANE_SHIFT)
 
-/* Returns the rows of the view, divided for a picture processed with it. *other_stride: stride of that picture's
- * rows in this division. */
-static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
-  const int64_t width = (int64_t)v->width, height = (int64_t)v->height;
-  const bool joined =
-      byte_rows_joined(width, height, v->stride_bytes) && byte_rows_joined(width, height, *other_stride);
-  const byte_rows rows = byte_rows_make(v->data, width, height, v->stride_bytes, joined);
-  if (joined) *other_stride = rows.stride_bytes;
-  return rows;
-}
+#define EQUALIZE_KERNEL(name, FLAT)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)                                     \
+      name(const __grid_constant__ byte_rows in, const uint64_t *counts, uint8_t *out, size_t out_stride) {            \
+    equalize_by_lanes<FLAT>(in, counts, out, out_stride);                                                              \
+  }
+EQUALIZE_KERNEL(equalize_rows_kernel, false)
+EQUALIZE_KERNEL(equalize_flat_kernel, true)
 
-/* Launches as many blocks as have a vector for each thread, at most blocks_max. */
-template <int THREADS, int VECTORS, int SHIFT>
-static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride, int32_t blocks_max,
-                                 cuda_stream stream) {
-  const uint8_t *mask = (const uint8_t *)a->mask;
-  const unsigned blocks = blocks_for(&rows, THREADS, blocks_max);
-  assert(byte_rows_units(&rows) / blocks < ((uint64_t)1 << 32) / BYTE_ROWS_VECTOR - THREADS);
-  void (*const kernel)(byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *) =
-      rows.rows == 1 ? (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, true>
-                             : histogram_kernel<THREADS, VECTORS, SHIFT, false, true>)
-                     : (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, false>
-                             : histogram_kernel<THREADS, VECTORS, SHIFT, false, false>);
-  return launch(kernel, blocks, THREADS, 0, stream, rows, mask, mask_stride, a->scratch, a->counts);
-}
-
-stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
-  assert(a->view.type == PRIM_U8 && a->view.data && a->view.width > 0 && a->view.height > 0);
-  assert(a->counts && a->scratch && a->processors > 0 && a->processors <= LONG_TALLY_BLOCKS_MAX);
-  assert((uint64_t)a->view.width * a->view.height < (uint64_t)1 << LONG_TALLY_SUM_BITS);
-  size_t mask_stride = a->mask ? a->mask_stride_bytes : a->view.stride_bytes;
-  const byte_rows rows = rows_with(&a->view, &mask_stride);
-  const uint64_t units = byte_rows_units(&rows);
-  const int32_t small_blocks_max = a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
-  if (units <= (uint64_t)small_blocks_max * HISTOGRAM_SMALL_VECTORS)
-    return histogram_of<SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT>(a, rows, mask_stride, small_blocks_max, stream);
-  if (units <= (uint64_t)a->processors * HISTOGRAM_MEDIUM_VECTORS)
-    return histogram_of<LANE_THREADS, MEDIUM_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
-  return histogram_of<LANE_THREADS, LARGE_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
-}
-
-stage_status equalize_launch(const equalize_args *a, cuda_stream stream) {
-  assert(a->view.type == PRIM_U8 && a->view.data && a->view.width > 0 && a->view.height > 0);
-  assert(a->counts && a->out && a->processors > 0);
-  size_t out_stride = a->out_stride_bytes;
-  const byte_rows rows = rows_with(&a->view, &out_stride);
-  const unsigned blocks = blocks_for(&rows, LEVEL_THREADS, a->processors * LEVEL_BLOCKS_PER_SM);
-  return launch(rows.rows == 1 ? equalize_lane_kernel<true> : equalize_lane_kernel<false>, blocks, LEVEL_THREADS, 0,
-                stream, rows, a->counts, a->out, out_stride);
-}
+HISTOGRAM_KERNELS(LAUNCH_CHECK)

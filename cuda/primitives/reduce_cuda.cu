@@ -1,13 +1,13 @@
 /* Reductions. Integers are read as aligned vectors in any order, because their sums are exact. Other types are read
  * chunk by chunk, one warp per chunk, as the fixed tree requires. The last block combines the partial results. */
-#include "cuda/primitives/primitives_cuda.h"
+#include "cuda/primitives/primitives_kernels.h"
 
 #include <stdint.h>
 
 #include "cuda/prim/reductions.cuh"
 #include "cuda/primitives/bytes.cuh"
 #include "cuda/primitives/chunk_tree.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 /* Finds the last block of a launch, which may combine the results of all.
  *
@@ -29,20 +29,8 @@ static __device__ __forceinline__ bool last_block(uint32_t *ticket, uint32_t *s_
   return *s_last != 0;
 }
 
-enum { REDUCE_THREADS = 256, REDUCE_WARPS = REDUCE_THREADS / WARP_LANES, REDUCE_BLOCKS_PER_SM = 4 };
 /* Vectors of 16 bytes that a thread has in flight. */
 enum { REDUCE_VECTORS = 4 };
-
-/* One block's result for integers. */
-struct integer_partial {
-  uint64_t sum;
-  uint32_t min, max;
-};
-
-struct reduce_result {
-  double *first, *second;
-  double divisor; /* the number of elements for a mean, else 1 */
-};
 
 /* Divisions take time, and most calls need none. */
 static __device__ __forceinline__ double divided(double sum, double divisor) {
@@ -111,9 +99,8 @@ static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &
  * Cost      16 bytes per vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
  */
 template <int BYTES, bool RANGE, bool FLAT>
-__global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
-    reduce_integers_kernel(const __grid_constant__ byte_rows in, integer_partial *partials, uint32_t *ticket,
-                           reduce_result result) {
+static __device__ __forceinline__ void reduce_integers(const byte_rows &in, integer_partial *partials, uint32_t *ticket,
+                                                       reduce_result result) {
   __shared__ integer_partial s_partial[REDUCE_WARPS];
   __shared__ uint32_t s_last;
   byte_stats s = byte_stats_none();
@@ -168,8 +155,8 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
  * Cost      an element's bytes, a conversion and an addition in double an element: bound by memory.
  */
 template <typename E, bool FLAT>
-__global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
-    reduce_sum_kernel(const __grid_constant__ element_rows in, double *sums, uint32_t *ticket, reduce_result result) {
+static __device__ __forceinline__ void reduce_sum(const element_rows &in, double *sums, uint32_t *ticket,
+                                                  reduce_result result) {
   __shared__ uint32_t s_last;
   const uint64_t chunks = (in.count + PRIM_CHUNK - 1) / PRIM_CHUNK;
   const uint64_t step = (uint64_t)gridDim.x * REDUCE_WARPS;
@@ -200,9 +187,8 @@ static __device__ __forceinline__ void block_reduce_range(lane_range &r, lane_ra
  * Cost      an element's bytes, a conversion and two comparisons in double an element: bound by memory.
  */
 template <typename E, bool FLAT>
-__global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
-    reduce_range_kernel(const __grid_constant__ element_rows in, double (*partials)[2], uint32_t *ticket,
-                        reduce_result result) {
+static __device__ __forceinline__ void reduce_range(const element_rows &in, double (*partials)[2], uint32_t *ticket,
+                                                    reduce_result result) {
   __shared__ lane_range s_range[REDUCE_WARPS];
   __shared__ uint32_t s_last;
   lane_range r = lane_range_none();
@@ -225,114 +211,36 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
   if (result.second) *result.second = prim_extreme(r.high, r.low, r.high);
 }
 
-static uint64_t elements_of(const prim_view *v) { return (uint64_t)v->width * v->height; }
-static uint64_t chunks_of(uint64_t elements) { return elements / PRIM_CHUNK + (elements % PRIM_CHUNK != 0); }
-
-/* Returns the blocks for this number of items, at most as many as are resident on the device. */
-static unsigned grid_for(uint64_t items, uint64_t items_a_block, int32_t processors, int32_t blocks_per_sm) {
-  const uint64_t needed = (items + items_a_block - 1) / items_a_block;
-  const uint64_t blocks_max = (uint64_t)processors * (uint64_t)blocks_per_sm;
-  return (unsigned)(needed < blocks_max ? needed : blocks_max);
-}
-
-static element_rows rows_of(const prim_view *v) {
-  const element_rows r = {(const uint8_t *)v->data, elements_of(v), v->width, v->stride_bytes};
-  return r;
-}
-
-static bool is_flat(const prim_view *v) {
-  return v->height == 1 || v->stride_bytes == v->width * prim_element_bytes(v->type);
-}
-
-static reduce_result result_of(const reduce_args *a, uint64_t count) {
-  const reduce_result r = {a->first, a->second, a->kind == REDUCE_MEAN ? (double)count : 1.0};
-  return r;
-}
-
-/* Whether sums of this type are exact in any order. */
-static bool is_integer(prim_element type) { return type == PRIM_U8 || type == PRIM_U16; }
-
-static void assert_args(const reduce_args *a) {
-  assert(a->view.data && a->view.width > 0 && a->view.height > 0 && a->scratch && a->ticket && a->processors > 0);
-  assert((uintptr_t)a->view.data % prim_element_bytes(a->view.type) == 0);
-  assert(a->kind == REDUCE_RANGE ? a->first || a->second : a->first != NULL);
-  (void)a;
-}
-
-size_t reduce_scratch_bytes(const reduce_args *a) {
-  const size_t partials = (size_t)a->processors * REDUCE_BLOCKS_PER_SM * sizeof(integer_partial);
-  if (is_integer(a->view.type) || a->kind == REDUCE_RANGE) return partials;
-  const uint64_t chunks = chunks_of(elements_of(&a->view));
-  return (size_t)(chunks + chunks_of(chunks)) * sizeof(double);
-}
-
-template <int BYTES, bool RANGE>
-static stage_status integers_of(const byte_rows &rows, unsigned blocks, const reduce_args *a, cuda_stream stream) {
-  integer_partial *partials = (integer_partial *)a->scratch;
-  const reduce_result result = result_of(a, elements_of(&a->view));
-  return launch(rows.rows == 1 ? reduce_integers_kernel<BYTES, RANGE, true>
-                               : reduce_integers_kernel<BYTES, RANGE, false>,
-                blocks, REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
-}
-
-stage_status reduce_integers_launch(const reduce_args *a, cuda_stream stream) {
-  assert_args(a);
-  assert(a->view.type == PRIM_U8 || a->view.type == PRIM_U16);
-  const int64_t width = (int64_t)(a->view.width * prim_element_bytes(a->view.type)), height = (int64_t)a->view.height;
-  const size_t stride = a->view.stride_bytes;
-  const byte_rows rows = byte_rows_make(a->view.data, width, height, stride, byte_rows_joined(width, height, stride));
-  /* A block has 16 KiB in flight; small views are spread over more blocks. */
-  const unsigned blocks = grid_for(byte_rows_units(&rows), REDUCE_THREADS, a->processors, REDUCE_BLOCKS_PER_SM);
-  const bool range = a->kind == REDUCE_RANGE;
-  if (a->view.type == PRIM_U8)
-    return range ? integers_of<1, true>(rows, blocks, a, stream) : integers_of<1, false>(rows, blocks, a, stream);
-  return range ? integers_of<2, true>(rows, blocks, a, stream) : integers_of<2, false>(rows, blocks, a, stream);
-}
-
-template <typename E>
-static stage_status sum_of(const reduce_args *a, double *sums, reduce_result result, cuda_stream stream) {
-  const element_rows rows = rows_of(&a->view);
-  const unsigned blocks = grid_for(chunks_of(rows.count), REDUCE_WARPS, a->processors, REDUCE_BLOCKS_PER_SM);
-  return launch(is_flat(&a->view) ? reduce_sum_kernel<E, true> : reduce_sum_kernel<E, false>, blocks, REDUCE_THREADS, 0,
-                stream, rows, sums, a->ticket, result);
-}
-
-stage_status reduce_sum_launch(const reduce_args *a, double *sums, uint64_t count, cuda_stream stream) {
-  assert_args(a);
-  assert(!is_integer(a->view.type) && a->kind != REDUCE_RANGE && sums);
-  const reduce_result result = result_of(a, count);
-  return a->view.type == PRIM_F32 ? sum_of<float>(a, sums, result, stream) : sum_of<double>(a, sums, result, stream);
-}
-
-template <typename E> static stage_status range_of(const reduce_args *a, cuda_stream stream) {
-  const element_rows rows = rows_of(&a->view);
-  const unsigned blocks = grid_for(chunks_of(rows.count), REDUCE_WARPS, a->processors, REDUCE_BLOCKS_PER_SM);
-  double(*partials)[2] = (double(*)[2])a->scratch;
-  const reduce_result result = result_of(a, 0);
-  return launch(is_flat(&a->view) ? reduce_range_kernel<E, true> : reduce_range_kernel<E, false>, blocks,
-                REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
-}
-
-stage_status reduce_range_launch(const reduce_args *a, cuda_stream stream) {
-  assert_args(a);
-  assert(!is_integer(a->view.type) && a->kind == REDUCE_RANGE);
-  return a->view.type == PRIM_F32 ? range_of<float>(a, stream) : range_of<double>(a, stream);
-}
-
-stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {
-  if (is_integer(args->view.type)) return reduce_integers_launch(args, stream);
-  if (args->kind == REDUCE_RANGE) return reduce_range_launch(args, stream);
-  /* The sums of the chunks are the elements of the next pass. Passes write alternately to two areas. */
-  const uint64_t count = elements_of(&args->view), first_chunks = chunks_of(count);
-  double *sums[2] = {(double *)args->scratch, (double *)args->scratch + first_chunks};
-  reduce_args pass = *args;
-  stage_status st = reduce_sum_launch(&pass, sums[0], count, stream);
-  uint64_t chunks = first_chunks;
-  for (int turn = 0; st == STAGE_OK && chunks > PRIM_CHUNK; turn ^= 1) {
-    const prim_view next = {sums[turn], (size_t)chunks, 1, (size_t)chunks * sizeof(double), PRIM_F64};
-    pass.view = next;
-    st = reduce_sum_launch(&pass, sums[turn ^ 1], count, stream);
-    chunks = chunks_of(chunks);
+#define INTEGERS_KERNEL(name, BYTES, RANGE, FLAT)                                                                      \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)                                   \
+      name(const __grid_constant__ byte_rows in, integer_partial *partials, uint32_t *ticket, reduce_result result) {  \
+    reduce_integers<BYTES, RANGE, FLAT>(in, partials, ticket, result);                                                 \
   }
-  return st;
-}
+#define SUM_KERNEL(name, E, FLAT)                                                                                      \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)                                   \
+      name(const __grid_constant__ element_rows in, double *sums, uint32_t *ticket, reduce_result result) {            \
+    reduce_sum<E, FLAT>(in, sums, ticket, result);                                                                     \
+  }
+#define RANGE_KERNEL(name, E, FLAT)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)                                   \
+      name(const __grid_constant__ element_rows in, range_partial *partials, uint32_t *ticket, reduce_result result) { \
+    reduce_range<E, FLAT>(in, partials, ticket, result);                                                               \
+  }
+INTEGERS_KERNEL(reduce_u8_sum_flat_kernel, 1, false, true)
+INTEGERS_KERNEL(reduce_u8_sum_rows_kernel, 1, false, false)
+INTEGERS_KERNEL(reduce_u8_range_flat_kernel, 1, true, true)
+INTEGERS_KERNEL(reduce_u8_range_rows_kernel, 1, true, false)
+INTEGERS_KERNEL(reduce_u16_sum_flat_kernel, 2, false, true)
+INTEGERS_KERNEL(reduce_u16_sum_rows_kernel, 2, false, false)
+INTEGERS_KERNEL(reduce_u16_range_flat_kernel, 2, true, true)
+INTEGERS_KERNEL(reduce_u16_range_rows_kernel, 2, true, false)
+SUM_KERNEL(reduce_f32_sum_flat_kernel, float, true)
+SUM_KERNEL(reduce_f32_sum_rows_kernel, float, false)
+SUM_KERNEL(reduce_f64_sum_flat_kernel, double, true)
+SUM_KERNEL(reduce_f64_sum_rows_kernel, double, false)
+RANGE_KERNEL(reduce_f32_range_flat_kernel, float, true)
+RANGE_KERNEL(reduce_f32_range_rows_kernel, float, false)
+RANGE_KERNEL(reduce_f64_range_flat_kernel, double, true)
+RANGE_KERNEL(reduce_f64_range_rows_kernel, double, false)
+
+REDUCE_KERNELS(LAUNCH_CHECK)

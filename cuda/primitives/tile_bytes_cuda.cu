@@ -5,21 +5,7 @@
 #include "cuda/prim/reductions.cuh"
 #include "cuda/primitives/bytes.cuh"
 #include "cuda/primitives/tile_grid.cuh"
-#include "cuda/runtime/launch.cuh"
-
-enum {
-  TILE_THREADS = 256,
-  TILE_BLOCKS_PER_SM = 4, /* 5 for columns of 3 words, as measured; with more, too few rows would be in flight */
-  TILE_GRID_YZ_MAX = 65535,
-  TILE_FINISH_WARPS = 8,
-  TILE_FINISH_MANY = 64,           /* number of segments from which on all warps of a block combine a tile */
-  TILE_SEGMENT_ROWS_MIN = 16,      /* minimum height of a segment of a tile */
-  TILE_SEGMENT_BYTES_MAX = 1 << 24 /* maximum size: sums of a thread stay in 32 bits */
-};
-
-/* How words are read: aligned; joined from two at the same offset in every row; or at offsets that differ from row to
- * row. */
-enum tile_reading { TILE_ALIGNED, TILE_SHIFTED, TILE_TURNING };
+#include "cuda/runtime/launch.h"
 
 /* Returns how many of so many blocks are resident: a multiprocessor must have threads for them. */
 static constexpr int tile_blocks_resident(int blocks) {
@@ -29,29 +15,6 @@ static constexpr int tile_blocks_resident(int blocks) {
   return blocks;
 #endif
 }
-
-/* One block's result for one tile. */
-struct tile_byte_segment {
-  uint64_t sum, above;
-  uint32_t min, max;
-};
-
-struct tile_bytes_params {
-  tile_grid grid;
-  const uint8_t *end;       /* end of the view */
-  uint64_t units;           /* units of WORDS words per row of a tile */
-  uint32_t block_units;     /* adjacent units in a block: all units of a row, or as many as a block has threads */
-  uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
-  uint32_t tiles_a_block;   /* adjacent tiles in a block; 1 if block_units are not all units */
-  uint64_t row_segments;    /* a tile is divided into this number of segments from top to bottom ... */
-  uint64_t segment_rows;    /* ... of so many rows, */
-  uint64_t unit_segments;   /* and into this number from left to right ... */
-  uint64_t segment_units;   /* ... of so many units */
-  byte_threshold threshold;
-  bool all_above, none_above; /* the count is known: all bytes are above the threshold, or none is */
-  prim_tile *tiles;
-  tile_byte_segment *segments; /* null: tiles are not divided */
-};
 
 /* A thread's column of one tile: WORDS words of each row, from `at` on. The last column of a tile ends with the
  * tile. Bytes that it shares with the column before are masked, except for the extremes. */
@@ -244,9 +207,8 @@ static __device__ __forceinline__ void add_segment(tile_byte_segment &r, const t
  * Cost      4 bytes and, as compiled for sm_90, some 8 instructions per word, 10 to 12 where words are joined; 250
  *           for a column: bound by memory from some 16 rows on.
  */
-template <int WORDS, tile_reading READING, int ROWS, int BLOCKS>
-__global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))
-    tile_bytes_kernel(const __grid_constant__ tile_bytes_params p) {
+template <int WORDS, tile_reading READING, int ROWS>
+static __device__ __forceinline__ void tile_bytes(const tile_bytes_params &p) {
   __shared__ tile_figures s_tiles[TILE_THREADS];
   constexpr uint32_t BYTES = 4 * WORDS;
   const uint32_t in_block = threadIdx.x * p.unit_reciprocal >> 16, unit = threadIdx.x - in_block * p.block_units;
@@ -295,9 +257,7 @@ __global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))
  * Reads     segments [tiles][segments]. Writes tiles.
  * Limits    at least one segment. Order: repeatable, integers only. Cost: 24 bytes per segment: bound by latency.
  */
-template <int WARPS>
-__global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
-    tile_bytes_finish_kernel(const __grid_constant__ tile_bytes_params p) {
+template <int WARPS> static __device__ __forceinline__ void tile_bytes_finish(const tile_bytes_params &p) {
   __shared__ tile_byte_segment s_segment[TILE_FINISH_WARPS];
   constexpr uint32_t THREADS = WARPS * WARP_LANES, TILES = TILE_FINISH_WARPS / WARPS;
   const uint64_t index = (uint64_t)blockIdx.x * TILES + threadIdx.x / THREADS;
@@ -316,122 +276,27 @@ __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
   tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.min, (double)r.max, r.above);
 }
 
-/* Number of adjacent words to read, and how. */
-struct tile_choice {
-  uint32_t words;
-  tile_reading reading;
-};
-
-static tile_choice choice_of(const tile_stats_args *a) {
-  const uint64_t all = (uintptr_t)a->view.data | a->view.stride_bytes | a->tile_width, width = a->tile_width;
-  tile_choice c = {1, all % 4 == 0 ? TILE_ALIGNED : (a->view.stride_bytes % 4 == 0 ? TILE_SHIFTED : TILE_TURNING)};
-  if (c.reading == TILE_ALIGNED) {
-    c.words = all % 8 == 0 ? 2 : 1;
-    /* The widest loads are faster if a row of a tile fills a block, but not for small tiles. */
-    if (all % 16 == 0 && width >= 16 * TILE_THREADS) c.words = 4;
-    return c;
+#define BYTES_KERNEL(name, WORDS, READING, ROWS, BLOCKS)                                                               \
+  extern "C" __global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))                             \
+      name(const __grid_constant__ tile_bytes_params p) {                                                              \
+    tile_bytes<WORDS, READING, ROWS>(p);                                                                               \
   }
-  /* A row of a column costs some 16 instructions, plus 9 per word; the last column may overlap the one before. */
-  uint64_t lowest_cost = UINT64_MAX;
-  for (uint32_t words = 1; words <= 3; words++) {
-    const uint64_t cost = ceil_div_u64(width, 4 * words) * (16 + 9 * words);
-    if (words > 1 && (width < 4 * words || cost >= lowest_cost)) continue;
-    lowest_cost = cost;
-    c.words = words;
+BYTES_KERNEL(tile_bytes_1_aligned_kernel, 1, TILE_ALIGNED, 16, TILE_BLOCKS_PER_SM)
+BYTES_KERNEL(tile_bytes_1_shifted_kernel, 1, TILE_SHIFTED, 16, TILE_BLOCKS_PER_SM)
+BYTES_KERNEL(tile_bytes_1_turning_kernel, 1, TILE_TURNING, 16, TILE_BLOCKS_PER_SM)
+BYTES_KERNEL(tile_bytes_2_aligned_kernel, 2, TILE_ALIGNED, 8, TILE_BLOCKS_PER_SM)
+BYTES_KERNEL(tile_bytes_2_shifted_kernel, 2, TILE_SHIFTED, 8, TILE_BLOCKS_PER_SM)
+BYTES_KERNEL(tile_bytes_2_turning_kernel, 2, TILE_TURNING, 8, TILE_BLOCKS_PER_SM)
+BYTES_KERNEL(tile_bytes_3_shifted_kernel, 3, TILE_SHIFTED, 4, TILE_BLOCKS_PER_SM + 1)
+BYTES_KERNEL(tile_bytes_3_turning_kernel, 3, TILE_TURNING, 4, TILE_BLOCKS_PER_SM + 1)
+BYTES_KERNEL(tile_bytes_4_aligned_kernel, 4, TILE_ALIGNED, 8, TILE_BLOCKS_PER_SM)
+
+#define BYTES_FINISH_KERNEL(name, WARPS)                                                                               \
+  extern "C" __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)                                          \
+      name(const __grid_constant__ tile_bytes_params p) {                                                              \
+    tile_bytes_finish<WARPS>(p);                                                                                       \
   }
-  return c;
-}
+BYTES_FINISH_KERNEL(tile_bytes_finish_few_kernel, 1)
+BYTES_FINISH_KERNEL(tile_bytes_finish_many_kernel, TILE_FINISH_WARPS)
 
-/* Chooses segments that give every multiprocessor its blocks; none is too low or too large. */
-static void choose_segments(const tile_stats_args *a, tile_bytes_params *p, uint32_t words) {
-  const uint64_t tile_height = p->grid.tile_height < p->grid.height ? p->grid.tile_height : p->grid.height;
-  const uint64_t blocks = ceil_div_u64(p->grid.columns, p->tiles_a_block) * p->grid.rows;
-  const uint64_t wanted = (uint64_t)a->processors * TILE_BLOCKS_PER_SM;
-  const uint64_t segments = blocks >= wanted ? 1 : ceil_div_u64(wanted, blocks);
-  const uint64_t unit_bytes = 4 * (uint64_t)words;
-  /* Wide tiles are divided into units first, so that the part of a row in a segment has at most 2^20 bytes. */
-  uint64_t segment_units = p->units < (1u << 20) / unit_bytes ? p->units : (1u << 20) / unit_bytes;
-  uint64_t rows_max = TILE_SEGMENT_BYTES_MAX / (segment_units * unit_bytes);
-  uint64_t segment_rows = ceil_div_u64(tile_height, segments);
-  if (segment_rows < TILE_SEGMENT_ROWS_MIN) segment_rows = TILE_SEGMENT_ROWS_MIN;
-  if (segment_rows > rows_max) segment_rows = rows_max;
-  if (segment_rows > tile_height) segment_rows = tile_height;
-  const uint64_t row_segments = ceil_div_u64(tile_height, segment_rows);
-  if (p->tiles_a_block == 1 && row_segments < segments) { /* too low for that: also from left to right */
-    const uint64_t across = segments / row_segments, units_min = TILE_THREADS;
-    const uint64_t units = ceil_div_u64(p->units, across);
-    if (units < segment_units)
-      segment_units = units > units_min ? units : (units_min < segment_units ? units_min : segment_units);
-  }
-  p->segment_rows = segment_rows;
-  p->row_segments = row_segments;
-  p->segment_units = segment_units;
-  p->unit_segments = ceil_div_u64(p->units, segment_units);
-}
-
-static tile_bytes_params params_of(const tile_stats_args *a) {
-  tile_bytes_params p;
-  const uint32_t words = choice_of(a).words;
-  const int32_t threshold = prim_threshold_integer(a->threshold);
-  p.grid = tile_grid_make(a);
-  p.end = p.grid.data + (size_t)(p.grid.height - 1) * p.grid.stride_bytes + p.grid.width;
-  p.units = ceil_div_u64(a->tile_width, 4 * words);
-  p.block_units = p.units < TILE_THREADS ? (uint32_t)p.units : (uint32_t)TILE_THREADS;
-  p.unit_reciprocal = (1u << 16) / p.block_units + 1u;
-  p.tiles_a_block = TILE_THREADS / p.block_units;
-  p.all_above = threshold < 0;
-  p.none_above = threshold >= 255;
-  p.threshold = byte_threshold_make(p.all_above || p.none_above ? 0u : (uint32_t)threshold);
-  p.tiles = a->tiles;
-  choose_segments(a, &p, words);
-  p.segments = p.row_segments * p.unit_segments > 1 ? (tile_byte_segment *)a->scratch : NULL;
-  return p;
-}
-
-size_t tile_bytes_scratch(const tile_stats_args *a) {
-  const tile_bytes_params p = params_of(a);
-  const size_t segments = (size_t)(p.row_segments * p.unit_segments);
-  return segments > 1 ? segments * (size_t)p.grid.count * sizeof(tile_byte_segment) : 0;
-}
-
-template <int WORDS, int ROWS, int BLOCKS>
-static stage_status launch_bytes(const tile_bytes_params &p, tile_reading reading, dim3 grid, uint32_t threads,
-                                 cuda_stream stream) {
-  void (*kernel)(tile_bytes_params) = NULL;
-  if constexpr (WORDS != 3) {
-    if (reading == TILE_ALIGNED) kernel = tile_bytes_kernel<WORDS, TILE_ALIGNED, ROWS, BLOCKS>;
-  }
-  if constexpr (WORDS != 4) {
-    if (reading == TILE_SHIFTED) kernel = tile_bytes_kernel<WORDS, TILE_SHIFTED, ROWS, BLOCKS>;
-    if (reading == TILE_TURNING) kernel = tile_bytes_kernel<WORDS, TILE_TURNING, ROWS, BLOCKS>;
-  }
-  assert(kernel);
-  return launch(kernel, grid, threads, 0, stream, p);
-}
-
-stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
-  assert(a->view.type == PRIM_U8 && a->view.data && a->tiles && a->count > 0 && a->processors > 0);
-  const tile_bytes_params p = params_of(a);
-  const tile_choice choice = choice_of(a);
-  const uint64_t groups = ceil_div_u64(p.grid.columns, p.tiles_a_block), segments = p.row_segments * p.unit_segments;
-  assert(segments == 1 || a->scratch);
-  if (groups > INT32_MAX || segments > TILE_GRID_YZ_MAX) return STAGE_OVERFLOW;
-  const uint64_t rows = p.grid.rows < TILE_GRID_YZ_MAX ? p.grid.rows : (uint64_t)TILE_GRID_YZ_MAX;
-  const uint32_t threads = (p.tiles_a_block * p.block_units + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
-  const dim3 grid((unsigned)groups, (unsigned)rows, (unsigned)segments);
-  if (choice.words == 1) return launch_bytes<1, 16, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
-  if (choice.words == 2) return launch_bytes<2, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
-  if (choice.words == 3) return launch_bytes<3, 4, TILE_BLOCKS_PER_SM + 1>(p, choice.reading, grid, threads, stream);
-  return launch_bytes<4, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
-}
-
-stage_status tile_bytes_finish_launch(const tile_stats_args *a, cuda_stream stream) {
-  const tile_bytes_params p = params_of(a);
-  assert(p.segments && a->tiles);
-  const bool many = p.row_segments * p.unit_segments >= TILE_FINISH_MANY;
-  const uint64_t blocks = many ? p.grid.count : ceil_div_u64(p.grid.count, TILE_FINISH_WARPS);
-  constexpr uint32_t THREADS = TILE_FINISH_WARPS * WARP_LANES;
-  if (blocks > INT32_MAX) return STAGE_OVERFLOW;
-  return launch(many ? tile_bytes_finish_kernel<TILE_FINISH_WARPS> : tile_bytes_finish_kernel<1>, (unsigned)blocks,
-                THREADS, 0, stream, p);
-}
+TILE_BYTES_KERNELS(LAUNCH_CHECK)

@@ -4,24 +4,7 @@
  */
 #include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
-#include "cuda/runtime/launch.cuh"
-
-enum {
-  FLOATS_THREADS = 128,
-  FLOATS_WARPS = FLOATS_THREADS / WARP_LANES,
-  FLOATS_BLOCKS_PER_SM = 7,
-  FLOATS_ROWS = 16, /* rows of 32 elements that a warp has in flight */
-  LIST_ROWS = 4,    /* rows whose offsets a lane reads from the list at once */
-  LIST_GROUP = LIST_ROWS * WARP_LANES
-};
-
-struct tile_floats_params {
-  tile_grid grid;
-  float threshold;
-  uint64_t whole_columns, whole_tiles; /* tiles of the full width: in a row of tiles, and in all */
-  uint64_t rest_tiles;                 /* number of narrower tiles, which are at the ends of rows */
-  prim_tile *tiles;
-};
+#include "cuda/runtime/launch.h"
 
 /* Statistics of one tile. */
 struct floats_figures {
@@ -185,7 +168,7 @@ static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t
  * Cost      an element's bytes and, as compiled for sm_90, some 9 instructions, two of them in double; some 200 for a
  *           tile.
  */
-__global__ void __launch_bounds__(FLOATS_THREADS, FLOATS_BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(FLOATS_THREADS, FLOATS_BLOCKS_PER_SM)
     tile_floats_kernel(const __grid_constant__ tile_floats_params p) {
   extern __shared__ __align__(16) uint32_t s_list[];
   const uint32_t lane = threadIdx.x % WARP_LANES;
@@ -218,21 +201,4 @@ __global__ void __launch_bounds__(FLOATS_THREADS, FLOATS_BLOCKS_PER_SM)
   for (uint64_t row = first_of_warp; row < p.rest_tiles; row += step) narrow_tile(p, row);
 }
 
-stage_status tile_floats_launch(const tile_stats_args *a, cuda_stream stream) {
-  tile_floats_params p;
-  p.grid = tile_grid_make(a);
-  const uint64_t elements = p.grid.tile_width * p.grid.tile_height;
-  assert(a->view.type == PRIM_F32 && elements <= TILE_LISTED_MAX);
-  assert(p.grid.stride_bytes <= UINT32_MAX / p.grid.tile_height);
-  p.threshold = prim_threshold_float(a->threshold);
-  p.tiles = a->tiles;
-  p.whole_columns = p.grid.width / p.grid.tile_width;
-  const uint64_t rows = p.grid.count / p.grid.columns, last = p.grid.count - rows * p.grid.columns;
-  p.whole_tiles = rows * p.whole_columns + (last < p.whole_columns ? last : p.whole_columns);
-  p.rest_tiles = p.whole_columns == p.grid.columns ? 0 : rows;
-  const size_t list_bytes = ceil_div_u64(elements, LIST_GROUP) * LIST_GROUP * sizeof(uint32_t);
-  const uint64_t wanted = ceil_div_u64(p.grid.count, FLOATS_WARPS);
-  const uint64_t blocks_max = (uint64_t)a->processors * FLOATS_BLOCKS_PER_SM;
-  return launch(tile_floats_kernel, (unsigned)(wanted < blocks_max ? wanted : blocks_max), FLOATS_THREADS, list_bytes,
-                stream, p);
-}
+TILE_FLOATS_KERNELS(LAUNCH_CHECK)

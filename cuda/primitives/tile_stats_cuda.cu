@@ -1,41 +1,13 @@
 /*
  * Tile statistics of u16, f32 and f64: a warp takes a tile, or some chunks of one, and applies the fixed tree to the
- * tile's elements. The offsets in a small tile are listed once for many tiles (f32: tile_floats_cuda.cu). Also chooses
- * between these kernels and the kernels for bytes.
+ * tile's elements. The offsets in a small tile are listed once for many tiles (f32: tile_floats_cuda.cu).
  */
-#include "cuda/primitives/primitives_cuda.h"
+#include "cuda/primitives/primitives_kernels.h"
 
 #include "cuda/prim/reductions.cuh"
 #include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
-#include "cuda/runtime/launch.cuh"
-
-enum {
-  CHUNK_THREADS = 256,
-  CHUNK_WARPS = CHUNK_THREADS / WARP_LANES,
-  CHUNK_BLOCKS_PER_SM = 3,
-  LISTED_ROWS = 16, /* rows of 32 elements that a warp has in flight */
-  LISTED_BLOCKS_PER_SM = 4,
-  LISTED_BLOCKS_OF_F64 = 3,
-  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* per multiprocessor: with fewer tiles, tiles are divided into segments */
-  CHUNK_FINER = 4,                       /* as many times more segments, if tiles are few and each thread can have a
-                                          * segment */
-  WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* resident warps per multiprocessor of tile_wide_chunks_kernel */
-  WIDE_SEGMENTS_MIN = 8,                 /* fewest segments of a tile: with fewer in one round, warps would have no
-                                          * work */
-  WIDE_ROW = 4 * PRIM_CHUNK              /* elements of a row: from this number on, most chunks lie within a row */
-};
-
-struct tile_chunks_params {
-  tile_grid grid;
-  uint64_t segments, segment_chunks; /* of a tile; chunks of a segment, PRIM_CHUNK for a single segment */
-  uint64_t tile_sums;                /* number of sums of a tile: of chunks, of chunks of these sums, ... */
-  bool floor_apart;                  /* tile_chunks_floor_kernel has written the second tree level of sums */
-  double threshold;
-  prim_tile *tiles;
-  double *sums;       /* [tiles][tile_sums]; null if a tile is one segment */
-  lane_range *ranges; /* [tiles][segments] */
-};
+#include "cuda/runtime/launch.h"
 
 template <typename E>
 static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, const tile_bounds &t) {
@@ -70,9 +42,7 @@ static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, 
  * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
  * Cost      an element's bytes; some 12 instructions an element, two of them in double.
  */
-template <typename E>
-__global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOCKS_PER_SM)
-    tile_chunks_kernel(const __grid_constant__ tile_chunks_params p) {
+template <typename E> static __device__ __forceinline__ void tile_chunks(const tile_chunks_params &p) {
   const uint64_t item = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
   const uint64_t index = item / p.segments, segment = item - index * p.segments;
   const uint32_t lane = threadIdx.x % WARP_LANES;
@@ -100,7 +70,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOC
  * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
  * Cost      4 bytes and some 9 instructions an element, two of them in double; some 25 where a chunk turns a row.
  */
-__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_wide_chunks_kernel(const __grid_constant__ tile_chunks_params p) {
   const uint64_t item = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
   const uint64_t index = item / p.segments, segment = item - index * p.segments;
@@ -199,9 +169,7 @@ template <typename E> static __device__ __forceinline__ void list_offsets(const 
  * Order     the contract's fixed tree, over each tile's own elements.
  * Cost      an element's bytes and some 10 instructions, two of them in double; some 300 for a tile.
  */
-template <typename E>
-__global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_OF_F64 : LISTED_BLOCKS_PER_SM)
-    tile_listed_kernel(const __grid_constant__ tile_chunks_params p) {
+template <typename E> static __device__ __forceinline__ void tile_listed(const tile_chunks_params &p) {
   __shared__ uint32_t s_offset[TILE_LISTED_MAX];
   const uint32_t lane = threadIdx.x % WARP_LANES;
   const typename element_threshold<E>::type threshold = threshold_for((E)0, p.threshold);
@@ -235,7 +203,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
  * Reads     sums. Writes the next tree level of sums.
  * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes per chunk: bound by latency.
  */
-__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_chunks_floor_kernel(const __grid_constant__ tile_chunks_params p) {
   const uint64_t c = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
   for (uint64_t index = blockIdx.y; index < p.grid.count; index += gridDim.y) {
@@ -258,7 +226,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
  * Barriers  between the levels of the tree; before the warps' ranges are joined, and after.
  * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes per chunk: bound by latency.
  */
-__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_chunks_finish_kernel(const __grid_constant__ tile_chunks_params p) {
   __shared__ lane_range s_range[CHUNK_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
@@ -297,120 +265,21 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
   }
 }
 
-/* Whether most chunks of a tile lie within a row, or rows have no padding between them. */
-static bool is_wide(const tile_stats_args *a) {
-  const bool flat = a->tile_width == a->view.width && a->view.stride_bytes == a->view.width * sizeof(float);
-  return a->view.type == PRIM_F32 && (flat || a->tile_width >= WIDE_ROW);
-}
-
-/* Returns the number of segments of a tile that gives work to all warps; in one round, if the tile divides well. */
-static uint64_t segments_wanted(const tile_stats_args *a) {
-  const uint64_t resident = (uint64_t)a->processors * WIDE_WARPS_RESIDENT / a->count;
-  if (is_wide(a) && resident >= WIDE_SEGMENTS_MIN) return resident;
-  const uint64_t fine = ceil_div_u64((uint64_t)a->processors * CHUNK_WARPS_WANTED * CHUNK_FINER, a->count);
-  if (fine <= CHUNK_THREADS && a->count <= (uint64_t)a->processors * CHUNK_FINER) return fine;
-  return ceil_div_u64((uint64_t)a->processors * CHUNK_WARPS_WANTED, a->count);
-}
-
-static tile_chunks_params params_of(const tile_stats_args *a) {
-  tile_chunks_params p;
-  p.grid = tile_grid_make(a);
-  const uint64_t width = p.grid.tile_width, height = p.grid.tile_height;
-  const uint64_t chunks = ceil_div_u64(width * height, PRIM_CHUNK);
-  const uint64_t wanted = segments_wanted(a);
-  const uint64_t segments_min =
-      ceil_div_u64(chunks, PRIM_CHUNK); /* no segment of more chunks than a chunk has elements */
-  uint64_t segments = wanted < chunks ? wanted : chunks;
-  if (segments < segments_min) segments = segments_min;
-  p.segment_chunks = ceil_div_u64(chunks, segments);
-  p.segments = ceil_div_u64(chunks, p.segment_chunks);
-  p.tile_sums = 0;
-  for (uint64_t n = chunks; n > 1; n = ceil_div_u64(n, PRIM_CHUNK)) p.tile_sums += n;
-  p.tile_sums += 1;
-  p.floor_apart = chunks > PRIM_CHUNK;
-  p.threshold = a->threshold;
-  p.tiles = a->tiles;
-  p.sums = p.segments > 1 ? (double *)a->scratch : NULL;
-  p.ranges = p.segments > 1 ? (lane_range *)((double *)a->scratch + p.grid.count * p.tile_sums) : NULL;
-  return p;
-}
-
-size_t tile_chunks_scratch(const tile_stats_args *a) {
-  const tile_chunks_params p = params_of(a);
-  return p.segments > 1
-             ? (size_t)p.grid.count * (size_t)(p.tile_sums * sizeof(double) + p.segments * sizeof(lane_range))
-             : 0;
-}
-
-static void assert_args(const tile_stats_args *a) {
-  assert(a->view.data && a->view.width > 0 && a->view.height > 0 && a->tiles && a->count > 0 && a->processors > 0);
-  assert(a->tile_width > 0 && a->tile_width <= a->view.width && a->tile_height > 0 && a->tile_height <= a->view.height);
-  assert((uintptr_t)a->view.data % prim_element_bytes(a->view.type) == 0);
-  (void)a;
-}
-
-/* Whether the list holds a tile. */
-static bool is_listed(const tile_chunks_params *p) {
-  const tile_grid *g = &p->grid;
-  return p->segments == 1 && g->tile_width <= TILE_LISTED_MAX && g->tile_height <= TILE_LISTED_MAX &&
-         g->tile_width * g->tile_height <= TILE_LISTED_MAX && g->stride_bytes <= UINT32_MAX / g->tile_height;
-}
-
-static stage_status launch_listed(const tile_stats_args *a, const tile_chunks_params &p, uint64_t blocks,
-                                  cuda_stream stream) {
-  const uint64_t a_processor = a->view.type == PRIM_F64 ? LISTED_BLOCKS_OF_F64 : LISTED_BLOCKS_PER_SM;
-  const uint64_t blocks_max = (uint64_t)a->processors * a_processor;
-  const unsigned resident = (unsigned)(blocks < blocks_max ? blocks : blocks_max);
-  return launch(a->view.type == PRIM_U16 ? tile_listed_kernel<uint16_t> : tile_listed_kernel<double>, resident,
-                CHUNK_THREADS, 0, stream, p);
-}
-
-stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
-  assert_args(a);
-  assert(a->view.type != PRIM_U8);
-  const tile_chunks_params p = params_of(a);
-  const uint64_t blocks = ceil_div_u64(p.grid.count * p.segments, CHUNK_WARPS);
-  if (blocks > INT32_MAX) return STAGE_OVERFLOW;
-  if (is_listed(&p)) {
-    if (a->view.type == PRIM_F32) return tile_floats_launch(a, stream);
-    return launch_listed(a, p, blocks, stream);
+#define CHUNKS_KERNEL(name, E)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOCKS_PER_SM)                \
+      name(const __grid_constant__ tile_chunks_params p) {                                                             \
+    tile_chunks<E>(p);                                                                                                 \
   }
-  void (*kernel)(tile_chunks_params) = tile_chunks_kernel<double>;
-  if (a->view.type == PRIM_U16) kernel = tile_chunks_kernel<uint16_t>;
-  if (a->view.type == PRIM_F32) kernel = tile_chunks_kernel<float>;
-  if (is_wide(a)) kernel = tile_wide_chunks_kernel;
-  return launch(kernel, (unsigned)blocks, CHUNK_THREADS, 0, stream, p);
-}
+CHUNKS_KERNEL(tile_chunks_u16_kernel, uint16_t)
+CHUNKS_KERNEL(tile_chunks_f32_kernel, float)
+CHUNKS_KERNEL(tile_chunks_f64_kernel, double)
 
-stage_status tile_chunks_floor_launch(const tile_stats_args *a, cuda_stream stream) {
-  assert_args(a);
-  const tile_chunks_params p = params_of(a);
-  assert(p.sums);
-  if (!p.floor_apart) return STAGE_OK;
-  const uint64_t groups = ceil_div_u64(p.tile_sums, (uint64_t)PRIM_CHUNK * CHUNK_WARPS);
-  const uint64_t tiles = p.grid.count < GRID_Y_MAX ? p.grid.count : (uint64_t)GRID_Y_MAX;
-  if (groups > INT32_MAX) return STAGE_OVERFLOW;
-  return launch(tile_chunks_floor_kernel, dim3((unsigned)groups, (unsigned)tiles), CHUNK_THREADS, 0, stream, p);
-}
+#define LISTED_KERNEL(name, E, BLOCKS)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(CHUNK_THREADS, BLOCKS)                                                  \
+      name(const __grid_constant__ tile_chunks_params p) {                                                             \
+    tile_listed<E>(p);                                                                                                 \
+  }
+LISTED_KERNEL(tile_listed_u16_kernel, uint16_t, LISTED_BLOCKS_PER_SM)
+LISTED_KERNEL(tile_listed_f64_kernel, double, LISTED_BLOCKS_OF_F64)
 
-stage_status tile_chunks_finish_launch(const tile_stats_args *a, cuda_stream stream) {
-  assert_args(a);
-  const tile_chunks_params p = params_of(a);
-  assert(p.sums);
-  const uint64_t blocks_max = (uint64_t)a->processors * CHUNK_BLOCKS_PER_SM;
-  const unsigned blocks = (unsigned)(p.grid.count < blocks_max ? p.grid.count : blocks_max);
-  return launch(tile_chunks_finish_kernel, blocks, CHUNK_THREADS, 0, stream, p);
-}
-
-size_t tile_stats_scratch_bytes(const tile_stats_args *a) {
-  return a->view.type == PRIM_U8 ? tile_bytes_scratch(a) : tile_chunks_scratch(a);
-}
-
-stage_status tile_stats_launch(const tile_stats_args *a, cuda_stream stream) {
-  const bool bytes = a->view.type == PRIM_U8;
-  stage_status st = bytes ? tile_bytes_launch(a, stream) : tile_chunks_launch(a, stream);
-  if (st != STAGE_OK || tile_stats_scratch_bytes(a) == 0) return st;
-  if (bytes) return tile_bytes_finish_launch(a, stream);
-  st = tile_chunks_floor_launch(a, stream);
-  return st == STAGE_OK ? tile_chunks_finish_launch(a, stream) : st;
-}
+TILE_CHUNKS_KERNELS(LAUNCH_CHECK)

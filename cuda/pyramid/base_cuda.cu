@@ -2,18 +2,7 @@
  * doubled on either grid; for other pictures a kernel that makes gray, one that doubles, and the level step. */
 #include "cuda/pyramid/blur_march.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
-#include "cuda/runtime/launch.cuh"
-
-/* Gray bytes of 8-bit colour. */
-
-enum { GRAY_THREADS = 256, GRAY_ROWS_MAX = 65535 };
-
-/* A picture's first byte, and the layout of its pixels. */
-typedef struct gray_source {
-  const uint8_t *data;
-  size_t stride_bytes;
-  int32_t width, height, channels, red, blue; /* bytes of a pixel; offsets of red and blue, both 0: no colours */
-} gray_source;
+#include "cuda/runtime/launch.h"
 
 /*
  * Does      gray of every pixel, as image_view.c does on the host.
@@ -25,7 +14,7 @@ typedef struct gray_source {
  * Limits    any size. Order: repeatable.
  * Cost      at most 5 bytes of memory a pixel: bound by memory.
  */
-__global__ void __launch_bounds__(GRAY_THREADS)
+extern "C" __global__ void __launch_bounds__(GRAY_THREADS)
     gray_bytes_kernel(gray_source source, uint8_t *out, size_t out_stride, size_t group_stride) {
   const int32_t x = (int32_t)(blockIdx.x * GRAY_THREADS + threadIdx.x);
   const uint8_t *in = source.data + blockIdx.z * group_stride;
@@ -36,26 +25,6 @@ __global__ void __launch_bounds__(GRAY_THREADS)
     const uint32_t gray = source.red == source.blue ? p[0] : gray_of_rgb_int(p[source.red], p[1], p[source.blue]);
     to[(size_t)y * out_stride + (size_t)x] = (uint8_t)gray;
   }
-}
-
-stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_stride_bytes, picture_group group,
-                         cuda_stream stream) {
-  assert(source->type == SOURCE_U8 && source->data && out && out_stride_bytes >= (size_t)source->width);
-  const bool colour = source_channels(source->layout) >= 3;
-  const bool blue_first = source->layout == SOURCE_BGR || source->layout == SOURCE_BGRA;
-  const gray_source s = {(const uint8_t *)source->data,
-                         source->stride_bytes,
-                         source->width,
-                         source->height,
-                         (int32_t)source_channels(source->layout),
-                         colour && !blue_first ? 0
-                         : colour              ? 2
-                                               : 0,
-                         colour && !blue_first ? 2 : 0};
-  const unsigned columns = ((unsigned)source->width + GRAY_THREADS - 1u) / GRAY_THREADS;
-  const unsigned rows = source->height < GRAY_ROWS_MAX ? (unsigned)source->height : (unsigned)GRAY_ROWS_MAX;
-  const dim3 blocks(columns, rows, group.count > 1 ? (unsigned)group.count : 1u);
-  return launch(gray_bytes_kernel, blocks, GRAY_THREADS, 0, stream, s, out, out_stride_bytes, group.stride_bytes);
 }
 
 /* Returns the index of the second sample that makes doubled sample i of n; the first is sample i / 2. On the
@@ -76,13 +45,6 @@ __device__ __forceinline__ float unit_of_u8(uint8_t v) {
   const float f = (float)v, q = f * (1.0f / 255.0f);
   return hs_fmaf(hs_fmaf(-q, 255.0f, f), 1.0f / 255.0f, q);
 }
-
-/* The u8 source picture of a fused base. Rows start at multiples of 4 bytes. */
-struct byte_picture {
-  const uint8_t *data;
-  size_t stride_bytes;
-  int32_t width, height;
-};
 
 __device__ __forceinline__ const uint8_t *picture_row(const byte_picture &s, int32_t y) {
   return s.data + (size_t)y * s.stride_bytes;
@@ -257,8 +219,8 @@ __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_
 }
 
 template <int R, upsample_grid GRID, bool GROUP>
-__global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
-    base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s, size_t group_stride_bytes) {
+static __device__ __forceinline__ void base_of_picture(const march_params<R> &p, const byte_picture &s,
+                                                       size_t group_stride_bytes) {
   if (GROUP) {
     byte_picture picture = s;
     picture.data = group_shifted(s.data, blockIdx.z * group_stride_bytes);
@@ -267,6 +229,19 @@ __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
     base_march<R, GRID>(p, s);
   }
 }
+
+#define BASE_KERNEL(name, R, GRID, GROUP)                                                                              \
+  extern "C" __global__ void __launch_bounds__(MARCH_THREADS, MARCH_BLOCKS_PER_SM)                                     \
+      name(const __grid_constant__ march_params<R> p, const byte_picture s, size_t group_stride_bytes) {               \
+    base_of_picture<R, GRID, GROUP>(p, s, group_stride_bytes);                                                         \
+  }
+#define BASE_KERNELS(R)                                                                                                \
+  static_assert(march_params_are_arguments<R>(), "the host's layout");                                                 \
+  BASE_KERNEL(base_aligned_kernel_##R, R, GRID_ALIGNED, false)                                                         \
+  BASE_KERNEL(base_aligned_group_kernel_##R, R, GRID_ALIGNED, true)                                                    \
+  BASE_KERNEL(base_half_pixel_kernel_##R, R, GRID_HALF_PIXEL, false)                                                   \
+  BASE_KERNEL(base_half_pixel_group_kernel_##R, R, GRID_HALF_PIXEL, true)
+TUNE_MARCH_RADII(BASE_KERNELS)
 
 /* One channel of the source as a float in [0, 1]. */
 __device__ __forceinline__ float channel_unit(const source_view &s, const uint8_t *sample) {
@@ -304,7 +279,7 @@ __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, in
  * Order     no sums.
  * Cost      per sample the source's bytes read and 4 written.
  */
-__global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t group_stride_bytes) {
+extern "C" __global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t group_stride_bytes) {
   source.data = group_shifted(source.data, blockIdx.z * group_stride_bytes);
   out.data = group_shifted(out.data, blockIdx.z * group_stride_bytes);
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
@@ -330,7 +305,7 @@ __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, 
  * Order     fixed.
  * Cost      5 bytes per sample of the result; bound by memory.
  */
-__global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t group_stride_bytes) {
+extern "C" __global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t group_stride_bytes) {
   in.data = group_shifted(in.data, blockIdx.z * group_stride_bytes);
   out.data = group_shifted(out.data, blockIdx.z * group_stride_bytes);
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
@@ -344,138 +319,4 @@ __global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid,
   }
 }
 
-bool base_is_fused(const base_args *args) {
-  const bool on_words = (((uintptr_t)args->source.data | args->source.stride_bytes) & 3) == 0;
-  return args->source.type == SOURCE_U8 && args->source.layout == SOURCE_GRAY && args->first_octave < 0 && on_words &&
-         !blur_needs_work(args->filter->radius);
-}
-
-template <int R> static march_params<R> base_params_of(const base_args *args, int32_t bands) {
-  const plane_view none = {NULL, 0, 0, 0};
-  /* the marching kernel's `in` is made from source bytes: `out` only provides its geometry */
-  const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter, {1, 0}};
-  march_params<R> p = march_params_of<R>(&blur);
-  p.first_row = -(R & 1);
-  if (bands > 1) p.steps = BASE_BAND_STEPS;
-  assert(p.width == 2 * args->source.width && p.height == 2 * args->source.height);
-  return p;
-}
-
-/* The rows of blocks of one band: [first, end) of all. */
-struct band_blocks {
-  int32_t first, end, all;
-};
-
-template <int R> static band_blocks blocks_of_band(const march_params<R> &p, int32_t band, int32_t bands) {
-  band_blocks b;
-  b.all = (int32_t)march_grid(p).y;
-  b.first = (int32_t)((int64_t)b.all * band / bands);
-  b.end = (int32_t)((int64_t)b.all * (band + 1) / bands);
-  return b;
-}
-
-template <int R> static int32_t base_march_rows(const base_args *args, int32_t band, int32_t bands) {
-  const march_params<R> p = base_params_of<R>(args, bands);
-  const band_blocks blocks = blocks_of_band(p, band, bands);
-  /* the rows of the last block's filter, and one step of prefetch; two doubled rows come from one */
-  const int64_t doubled = p.first_row + (int64_t)blocks.end * (p.steps * MARCH_ROWS - 2 * R) + R + MARCH_ROWS;
-  const int64_t rows = doubled / 2 + 2;
-  return blocks.end == blocks.all || rows > args->source.height ? args->source.height : (int32_t)rows;
-}
-
-/* The kernel for a grid, and for one picture or several. */
-template <int R>
-static void (*base_kernel_of(upsample_grid grid, bool group))(const march_params<R>, const byte_picture, size_t) {
-  if (grid == GRID_ALIGNED)
-    return group ? base_march_kernel<R, GRID_ALIGNED, true> : base_march_kernel<R, GRID_ALIGNED, false>;
-  return group ? base_march_kernel<R, GRID_HALF_PIXEL, true> : base_march_kernel<R, GRID_HALF_PIXEL, false>;
-}
-
-template <int R>
-static stage_status base_march_launch(const base_args *args, int32_t band, int32_t bands, picture_group group,
-                                      cuda_stream stream) {
-  march_params<R> p = base_params_of<R>(args, bands);
-  const band_blocks blocks = blocks_of_band(p, band, bands);
-  if (blocks.first == blocks.end) return STAGE_OK;
-  dim3 grid = march_grid(p);
-  grid.y = (unsigned)(blocks.end - blocks.first);
-  p.first_row += blocks.first * (p.steps * MARCH_ROWS - 2 * R);
-  const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
-                               args->source.width, args->source.height};
-  if (group.count > 1) grid.z = (unsigned)group.count;
-  return launch(base_kernel_of<R>(args->grid, group.count > 1), grid, march_shape<R>::threads,
-                march_shape<R>::shared_bytes, stream, p, source, group.stride_bytes);
-}
-
-/* The grid of a kernel of one sample a thread, for each picture of a group. */
-static dim3 plain_grid(const plane_view *out, picture_group group) {
-  dim3 grid = launch_grid_2d(out->width, PLAIN_COLUMNS, out->height, PLAIN_ROWS);
-  grid.z = group.count > 1 ? (unsigned)group.count : 1u;
-  return grid;
-}
-
-static stage_status base_split(const base_args *args, picture_group group, cuda_stream stream) {
-  const bool doubled = args->first_octave < 0;
-  const plane_view gray = doubled ? args->gray : args->doubled, none = {NULL, 0, 0, 0};
-  const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
-  assert(gray.width <= args->source.width && gray.height <= args->source.height);
-  stage_status status = launch(gray_kernel, plain_grid(&gray, group), threads, 0, stream, args->source, gray,
-                               doubled ? 1 : 1 << args->first_octave, group.stride_bytes);
-  if (doubled && status == STAGE_OK) {
-    const plane_view out = args->doubled;
-    assert(out.width == 2 * gray.width && out.height == 2 * gray.height);
-    status =
-        launch(double_kernel, plain_grid(&out, group), threads, 0, stream, gray, out, args->grid, group.stride_bytes);
-  }
-  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, group};
-  return status == STAGE_OK ? blur_launch(&blur, stream) : status;
-}
-
-template <int R> static stage_status base_prepare_radius(void) {
-  stage_status status = STAGE_OK;
-  for (int k = 0; k < 4 && status == STAGE_OK; k++)
-    status = launch_prepare((const void *)base_kernel_of<R>(k & 1 ? GRID_HALF_PIXEL : GRID_ALIGNED, k > 1),
-                            march_shape<R>::shared_bytes);
-  return status;
-}
-
-struct base_row {
-  int32_t radius;
-  stage_status (*prepare)(void);
-  stage_status (*launch)(const base_args *args, int32_t band, int32_t bands, picture_group group, cuda_stream stream);
-  int32_t (*source_rows)(const base_args *args, int32_t band, int32_t bands);
-};
-
-#define BASE_ROW(R) {R, base_prepare_radius<R>, base_march_launch<R>, base_march_rows<R>},
-static const base_row base_rows[] = {TUNE_MARCH_RADII(BASE_ROW)};
-
-int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
-  assert(base_is_fused(args) && band >= 0 && band < bands);
-  const base_row *row = march_row_of(base_rows, args->filter->radius);
-  return row ? row->source_rows(args, band, bands) : args->source.height;
-}
-
-static stage_status base_fused(const base_args *args, int32_t band, int32_t bands, picture_group group,
-                               cuda_stream stream) {
-  assert(base_is_fused(args) && band >= 0 && band < bands);
-  const base_row *row = march_row_of(base_rows, args->filter->radius);
-  return row ? row->launch(args, band, bands, group, stream) : STAGE_DEVICE;
-}
-
-stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
-  const picture_group one = {1, 0};
-  return base_fused(args, band, bands, one, stream);
-}
-
-stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream) {
-  assert(group.count <= 1 || !blur_needs_work(args->filter->radius));
-  if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
-  return base_is_fused(args) ? base_fused(args, 0, 1, group, stream) : base_split(args, group, stream);
-}
-
-stage_status base_launch(const base_args *args, cuda_stream stream) {
-  const picture_group one = {1, 0};
-  return base_group_launch(args, one, stream);
-}
-
-stage_status base_prepare(void) { return march_prepare(base_rows); }
+GRAY_BASE_KERNELS(LAUNCH_CHECK)

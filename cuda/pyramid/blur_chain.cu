@@ -5,35 +5,15 @@
 #include "cuda/pyramid/pyramid_cuda.h"
 
 #include "cuda/pyramid/blur_march.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
-/* Parameters of a chain's block, by value. The taps of all steps, each of up to MARCH_RADIUS_MAX. */
-struct chain_params {
-  const float *in;
-  float *out; /* the first level that is made; the others are level_floats apart */
-  float *halved;
-  size_t stride, level_floats, halved_stride;
-  int32_t width, height, halved_width, halved_height;
-  border_mode border;
-  float taps[3][MARCH_RADIUS_MAX + 1];
-};
-
-/* Tiles of a chain: large ones filter less of their neighbours, small ones spread a tiny octave over more
-   multiprocessors. */
 template <bool SMALL> struct chain_tile {
-  static constexpr int side = SMALL ? 16 : 32, segment = SMALL ? 4 : 8, threads = SMALL ? 704 : 576;
+  static constexpr int side = CHAIN_TILE(SMALL), segment = CHAIN_SEGMENT(SMALL), threads = CHAIN_THREADS(SMALL);
 };
 
-/* Regions of a chain: square, each smaller than the one before by twice a radius. Region 0 starts `halo` samples left
- * of and above the tile; `halo` is rounded up so that its rows are whole aligned vectors. */
 template <bool SMALL, int R1, int R2, int R3> struct chain_shape {
-  static constexpr int tile = chain_tile<SMALL>::side, segment = chain_tile<SMALL>::segment;
-  static constexpr int halo = (R1 + R2 + R3 + 3) / 4 * 4;
-  static constexpr int side0 = (tile + halo + R1 + R2 + R3 + 3) / 4 * 4;
-  static constexpr int segments = (side0 - 2 * R1 + segment - 1) / segment; /* segments of the first step's rows */
-  static constexpr int rows = segments * segment + 2 * R1 > side0 ? segments *segment + 2 * R1 : side0;
-  static constexpr int stride = (rows + 3) / 8 * 8 + 4; /* an odd number of 16-byte units: no conflicts */
-  static constexpr int shared_bytes = 2 * rows * stride * (int)sizeof(float);
+  static constexpr int halo = CHAIN_HALO(R1 + R2 + R3), side0 = CHAIN_SIDE(SMALL, R1 + R2 + R3);
+  static constexpr int rows = CHAIN_ROWS(SMALL, R1, R1 + R2 + R3), stride = CHAIN_STRIDE(rows);
 };
 
 /* Row pass of a chain's step: a lane takes a segment of outputs of a row; window sample i of output 0 is column i. */
@@ -166,8 +146,7 @@ static __device__ __forceinline__ void chain_of_block(const chain_params &p) {
 }
 
 template <bool SMALL, bool GROUP, int R1, int R2, int R3>
-__global__ void __launch_bounds__(chain_tile<SMALL>::threads)
-    blur_chain_kernel(const __grid_constant__ chain_params p, size_t group_stride_bytes) {
+static __device__ __forceinline__ void blur_chain(const chain_params &p, size_t group_stride_bytes) {
   if (GROUP) {
     chain_params q = p;
     const size_t bytes = blockIdx.z * group_stride_bytes;
@@ -180,87 +159,14 @@ __global__ void __launch_bounds__(chain_tile<SMALL>::threads)
   }
 }
 
-static chain_params chain_params_of(const chain_launch_args *args) {
-  const octave_view *o = &args->octave;
-  assert(args->first_level >= 1 && (uintptr_t)o->levels % 256 == 0 && o->level_floats % PLANE_STRIDE_FLOATS == 0);
-  assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride >= (size_t)o->width);
-  chain_params p;
-  p.in = o->levels + (size_t)(args->first_level - 1) * o->level_floats;
-  p.out = o->levels + (size_t)args->first_level * o->level_floats;
-  p.halved = args->halved.data;
-  p.stride = o->stride;
-  p.level_floats = o->level_floats;
-  p.halved_stride = args->halved.stride;
-  p.width = o->width;
-  p.height = o->height;
-  p.halved_width = args->halved.width;
-  p.halved_height = args->halved.height;
-  p.border = args->border;
-  for (int32_t i = 0; i < args->count; i++)
-    for (int32_t j = 0; j <= MARCH_RADIUS_MAX; j++) p.taps[i][j] = args->filters[args->first_level + i].taps[j];
-  return p;
-}
-
-template <bool SMALL, int R1, int R2, int R3>
-static stage_status chain_run(const chain_launch_args *args, cuda_stream stream) {
-  using shape = chain_shape<SMALL, R1, R2, R3>;
-  const octave_view *o = &args->octave;
-  assert(ceil_div(o->height, shape::tile) <= GRID_Y_MAX);
-  dim3 grid((unsigned)ceil_div(o->width, shape::tile), (unsigned)ceil_div(o->height, shape::tile));
-  const bool group = args->group.count > 1;
-  if (group) grid.z = (unsigned)args->group.count;
-  return launch(group ? blur_chain_kernel<SMALL, true, R1, R2, R3> : blur_chain_kernel<SMALL, false, R1, R2, R3>, grid,
-                chain_tile<SMALL>::threads, shape::shared_bytes, stream, chain_params_of(args),
-                args->group.stride_bytes);
-}
-
-template <bool SMALL, int R1, int R2, int R3> static stage_status chain_prepare_tiles(void) {
-  const int32_t bytes = chain_shape<SMALL, R1, R2, R3>::shared_bytes;
-  const stage_status status = launch_prepare((const void *)blur_chain_kernel<SMALL, false, R1, R2, R3>, bytes);
-  return status == STAGE_OK ? launch_prepare((const void *)blur_chain_kernel<SMALL, true, R1, R2, R3>, bytes) : status;
-}
-
-/* The available chains: radii, 0 for a missing third step; by tiles, large ones first. */
-struct chain_row {
-  int32_t radii[3];
-  stage_status (*prepare[2])(void);
-  stage_status (*launch[2])(const chain_launch_args *args, cuda_stream stream);
-};
-
-#define CHAIN_ROW(R1, R2, R3)                                                                                          \
-  {{R1, R2, R3},                                                                                                       \
-   {chain_prepare_tiles<false, R1, R2, R3>, chain_prepare_tiles<true, R1, R2, R3>},                                    \
-   {chain_run<false, R1, R2, R3>, chain_run<true, R1, R2, R3>}},
-static const chain_row chain_table[] = {TUNE_CHAINS(CHAIN_ROW)};
-
-/* The row for these radii; null: no chain. */
-static const chain_row *chain_row_of(const chain_launch_args *args) {
-  for (const chain_row &row : chain_table) {
-    bool same = args->count == (row.radii[2] ? 3 : 2);
-    for (int32_t i = 0; i < args->count && same; i++)
-      same = args->filters[args->first_level + i].radius == row.radii[i];
-    if (same) return &row;
+#define CHAIN_KERNEL(name, SMALL, GROUP, R1, R2, R3)                                                                   \
+  extern "C" __global__ void __launch_bounds__(CHAIN_THREADS(SMALL))                                                   \
+      name(const __grid_constant__ chain_params p, size_t group_stride_bytes) {                                        \
+    blur_chain<SMALL, GROUP, R1, R2, R3>(p, group_stride_bytes);                                                       \
   }
-  return NULL;
-}
-
-bool chain_fits(const chain_launch_args *args) {
-  const int64_t samples = (int64_t)args->octave.width * args->octave.height;
-  const int64_t samples_max = args->count == 3 ? CHAIN_THREE_SAMPLES_MAX : CHAIN_TWO_SAMPLES_MAX;
-  return samples <= samples_max && chain_row_of(args);
-}
-
-stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
-  if (args->octave.width <= 0 || args->octave.height <= 0) return STAGE_OK;
-  const bool small_tiles = (int64_t)args->octave.width * args->octave.height <= CHAIN_SMALL_SAMPLES_MAX;
-  const chain_row *row = chain_row_of(args);
-  assert(row);
-  return row ? row->launch[small_tiles](args, stream) : STAGE_OVERFLOW;
-}
-
-stage_status blur_chain_prepare(void) {
-  stage_status status = STAGE_OK;
-  for (const chain_row &row : chain_table)
-    for (int32_t i = 0; i < 2 && status == STAGE_OK; i++) status = row.prepare[i]();
-  return status;
-}
+#define CHAIN_KERNELS(R1, R2, R3)                                                                                      \
+  CHAIN_KERNEL(blur_chain_kernel_##R1##_##R2##_##R3, false, false, R1, R2, R3)                                         \
+  CHAIN_KERNEL(blur_chain_group_kernel_##R1##_##R2##_##R3, false, true, R1, R2, R3)                                    \
+  CHAIN_KERNEL(blur_chain_small_kernel_##R1##_##R2##_##R3, true, false, R1, R2, R3)                                    \
+  CHAIN_KERNEL(blur_chain_small_group_kernel_##R1##_##R2##_##R3, true, true, R1, R2, R3)
+TUNE_CHAINS(CHAIN_KERNELS)

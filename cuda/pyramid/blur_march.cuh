@@ -21,7 +21,7 @@
 #include "cuda/prim/shared_copy.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/tune.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch.h"
 
 /* Parameters of a marching blur's block, by value: the taps are in the constant bank. */
 template <int R> struct march_params {
@@ -38,14 +38,24 @@ template <int R> struct march_params {
   float taps[R + 1];
 };
 
+/* The host passes march_arguments, which has taps for every radius. */
+template <int R> static constexpr bool march_params_are_arguments() {
+  return sizeof(march_params<R>) == MARCH_ARGUMENT_BYTES(R) &&
+         offsetof(march_params<R>, out) == offsetof(march_arguments, out) &&
+         offsetof(march_params<R>, stride) == offsetof(march_arguments, stride) &&
+         offsetof(march_params<R>, step_bytes) == offsetof(march_arguments, step_bytes) &&
+         offsetof(march_params<R>, width) == offsetof(march_arguments, width) &&
+         offsetof(march_params<R>, steps) == offsetof(march_arguments, steps) &&
+         offsetof(march_params<R>, border) == offsetof(march_arguments, border) &&
+         offsetof(march_params<R>, taps) == offsetof(march_arguments, taps);
+}
+
 template <int R> struct march_shape {
-  static constexpr int halo = (R + 3) / 4 * 4; /* columns staged at each side, whole vectors */
+  static constexpr int halo = MARCH_HALO(R);
   static constexpr int staged_columns = MARCH_COLUMNS + 2 * halo;
-  static constexpr int staged_stride = staged_columns + 4; /* an odd number of 16-byte units: no conflicts */
-  static constexpr int ring_stride = MARCH_COLUMNS + 4;
+  static constexpr int staged_stride = MARCH_STAGED_STRIDE(R), ring_stride = MARCH_RING_STRIDE;
   static constexpr int staged_floats = MARCH_ROWS * staged_stride;
-  static constexpr int shared_bytes = (2 * staged_floats + MARCH_RING_ROWS * ring_stride) * (int)sizeof(float);
-  static constexpr int threads = MARCH_COLUMNS / MARCH_SEGMENT * 32;
+  static constexpr int threads = MARCH_THREADS;
   /* column pass: a lane processes lane_columns adjacent columns (one vector) of lane_rows rows */
   static constexpr int lane_columns = MARCH_LANE_COLUMNS, row_lanes = MARCH_COLUMNS / lane_columns;
   static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
@@ -160,7 +170,7 @@ __device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, cons
    addition leads from each copy to the next. */
 template <int R> struct stage_shape {
   using shape = march_shape<R>;
-  static constexpr int body_vectors = MARCH_COLUMNS / 4, body_rows = shape::threads / body_vectors;
+  static constexpr int body_vectors = MARCH_COLUMNS / 4, body_rows = MARCH_BODY_ROWS;
   static constexpr int halo_vectors = 2 * shape::halo / 4, halo_slots = halo_vectors <= 4 ? 4 : 8;
   static constexpr int halo_rows = shape::threads / halo_slots;
   static_assert(MARCH_ROWS % body_rows == 0 && MARCH_ROWS % halo_rows == 0 && halo_vectors <= halo_slots,
@@ -487,84 +497,6 @@ static __device__ __forceinline__ march_params<R> march_params_of_block(const ma
   q.out = moved(p.out, bytes);
   q.halved = p.halved ? moved(p.halved, bytes) : p.halved;
   return q;
-}
-
-/* ------------------------------------------------------------------------------ host side of a launch */
-
-/* Returns the row of a radius; null: no specialised kernel. Each file of marching kernels has a constant table with
- * a row for each radius of TUNE_MARCH_RADII: {radius, prepare, the launchers}. */
-template <class ROW, size_t ROWS> static const ROW *march_row_of(const ROW (&table)[ROWS], int32_t radius) {
-  for (const ROW &row : table)
-    if (row.radius == radius) return &row;
-  return NULL;
-}
-
-/* Prepares the kernels of all rows. */
-template <class ROW, size_t ROWS> static stage_status march_prepare(const ROW (&table)[ROWS]) {
-  stage_status status = STAGE_OK;
-  for (const ROW &row : table)
-    if (status == STAGE_OK) status = row.prepare();
-  return status;
-}
-
-/* Returns the steps of a block. It weighs rows that are filtered twice against blocks spread evenly over the
- * multiprocessors. The cost is the number of steps of the busiest multiprocessor. At least MARCH_DEPTH_MIN blocks
- * are counted there, because a block alone on a multiprocessor mostly waits. Ties favour fewer, longer blocks. */
-static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height) {
-  const int64_t strips = ceil_div(width, MARCH_COLUMNS), sms = launch_multiprocessors();
-  int32_t best = 1;
-  int64_t best_cost = INT64_MAX;
-  for (int32_t steps = 1; steps <= MARCH_STEPS_MAX; steps++) {
-    const int64_t blocks = strips * ceil_div(height + 1, steps * MARCH_ROWS - 2 * radius);
-    int64_t cost = (blocks + sms - 1) / sms;
-    if (cost < MARCH_DEPTH_MIN) cost = MARCH_DEPTH_MIN;
-    cost *= steps;
-    if (cost < best_cost || (cost == best_cost && blocks >= sms * MARCH_BLOCKS_PER_SM)) {
-      best_cost = cost;
-      best = steps;
-    }
-  }
-  while (ceil_div(height + 1, best * MARCH_ROWS - 2 * radius) > GRID_Y_MAX) best *= 2;
-  return best;
-}
-
-template <int R> static march_params<R> march_params_of(const blur_launch_args *args) {
-  assert(args->filter->radius == R);
-  assert(args->out.width == args->in.width && args->out.height == args->in.height &&
-         args->in.stride == args->out.stride);
-  assert(args->in.stride % PLANE_STRIDE_FLOATS == 0 && args->in.stride >= (size_t)args->in.width);
-  assert(args->in.stride <= INT32_MAX / MARCH_ROWS && args->halved.stride <= INT32_MAX / MARCH_ROWS);
-  /* both samples of a pair are in the picture: then so is their half */
-  assert(!args->halved.data ||
-         (args->halved.width == args->in.width / 2 && args->halved.height == args->in.height / 2));
-  assert((uintptr_t)args->in.data % 256 == 0 && (uintptr_t)args->out.data % 256 == 0 &&
-         (uintptr_t)args->dog.data % 256 == 0);
-  march_params<R> p;
-  p.in = args->in.data;
-  p.out = args->out.data;
-  p.halved = args->halved.data;
-  p.dog = args->dog.data;
-  p.stride = args->in.stride;
-  p.halved_stride = args->halved.stride;
-  p.row_bytes = p.stride * sizeof(float);
-  p.round_bytes = p.row_bytes * stage_shape<R>::body_rows;
-  p.step_bytes = p.row_bytes * MARCH_ROWS;
-  p.halved_row_bytes = p.halved_stride * sizeof(float);
-  p.halved_step_bytes = p.halved_row_bytes * (MARCH_ROWS / 2);
-  p.width = args->in.width;
-  p.height = args->in.height;
-  p.halved_width = args->halved.width;
-  p.halved_height = args->halved.height;
-  p.steps = march_steps(R, p.width, p.height);
-  p.first_row = 0;
-  p.border = args->border;
-  for (int32_t j = 0; j <= R; j++) p.taps[j] = args->filter->taps[j];
-  return p;
-}
-
-template <int R> static dim3 march_grid(const march_params<R> &p) {
-  return dim3((unsigned)ceil_div(p.width, MARCH_COLUMNS),
-              (unsigned)ceil_div(p.height - p.first_row, p.steps * MARCH_ROWS - 2 * R));
 }
 
 #endif

@@ -4,7 +4,7 @@
  *
  * Planes of an octave have a stride that is a multiple of PLANE_STRIDE_FLOATS, start on 256 bytes, and are followed by
  * PLANE_SLACK_FLOATS floats that kernels may read (never write). Launchers enqueue kernels only: no allocation, no
- * waiting; they may be captured into a graph. Run pyramid_prepare and base_prepare once per device before.
+ * waiting; they may be captured into a graph.
  */
 #ifndef HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
 #define HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
@@ -46,10 +46,6 @@ typedef struct blur_launch_args {
   picture_group group;           /* only if !blur_needs_work and no dog is requested */
 } blur_launch_args;
 
-/* Raises the shared-memory limits of the blur and base kernels on the current device. */
-stage_status pyramid_prepare(void);
-stage_status base_prepare(void);
-
 /* Whether a radius needs `work`: without a specialised kernel, rows are filtered into it first, then columns. */
 bool blur_needs_work(int32_t radius);
 
@@ -83,18 +79,12 @@ stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_str
    register when its difference is stored. Device memory and planes as cuda/pyramid/pyramid_cuda.h says; results are the
    bytes of the split kernels. */
 
-/* Raises the shared-memory limits of the kernels on the current device. */
-stage_status uber_level_prepare(void);
-
 /* Level step with DoG; only for radii with a specialised kernel (!blur_needs_work). */
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream);
 
 /* Launcher of chains: two or three level steps of a small octave in one launch, in which blocks recompute their
  * neighbours' halos. A small level takes the time of a launch whatever its size, so fewer launches save time. Device
  * memory and planes as cuda/pyramid/pyramid_cuda.h says; results are the bytes of single level steps. */
-
-/* Raises the shared-memory limits of the kernels on the current device. */
-stage_status blur_chain_prepare(void);
 
 /* Levels first_level .. first_level + count - 1 of an octave, from level first_level - 1. */
 typedef struct chain_launch_args {

@@ -26,7 +26,8 @@ typedef struct device_info {
   char name[DEVICE_NAME_BYTES];
   int32_t major, minor; /* compute capability */
   int32_t multiprocessors;
-  int32_t driver, runtime; /* CUDA versions, 1000 * major + 10 * minor */
+  int32_t driver, runtime; /* CUDA versions of the driver and of the kernels, 1000 * major + 10 * minor */
+  device_code code;
   size_t memory_bytes, free_bytes;
   int32_t l2_bytes, shared_bytes_block_optin, shared_bytes_sm;
 } device_info;
@@ -46,7 +47,8 @@ int32_t device_count(char *reason, size_t reason_bytes);
  * only. */
 stage_status device_query(int32_t index, device_info *info, char *reason, size_t reason_bytes);
 
-/* Makes a device current and remembers the previous one, so that a caller's own choice is restored. */
+/* Makes a device's primary context current until device_leave, which makes the caller's own current again. *previous:
+ * for device_leave; -1 if it fails. */
 stage_status device_enter(int32_t index, int32_t *previous);
 void device_leave(int32_t previous);
 
@@ -72,12 +74,16 @@ void device_stream_destroy(cuda_stream stream);
 stage_status device_stream_wait(cuda_stream stream);              /* blocks the host */
 stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not block; *busy: it still has work */
 
-/* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too. */
+/* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too, and
+ * go to the host. */
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream);
 stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream);
 stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
                                  size_t row_bytes, size_t rows, cuda_stream stream);
 stage_status device_clear(void *device, size_t bytes, cuda_stream stream);
+/* The next two cannot be listed (cuda/runtime/launch_list.h). */
+stage_status device_clear_rows(void *device, size_t pitch, size_t row_bytes, size_t rows, cuda_stream stream);
+stage_status device_fill(void *device, uint8_t value, size_t bytes, cuda_stream stream);
 
 /* Order between streams, also inside a capture (fork and join). */
 stage_status device_event_create(cuda_event *event, bool timed);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,6 +34,21 @@ device_files device_files_of(const char *control) {
     return DEVICE_FILES_OPEN;
   }
   return errno == EACCES || errno == EPERM ? DEVICE_FILES_DENIED : DEVICE_FILES_ABSENT;
+}
+
+/* Machine code runs on devices of its major version, from its minor version on; PTX on all later ones. */
+device_code device_code_of(const char *architectures, int32_t major, int32_t minor) {
+  device_code code = DEVICE_CODE_NONE;
+  for (const char *at = architectures; *at; at += strspn(at, ", ")) {
+    char *end;
+    const int32_t number = (int32_t)strtol(at, &end, 10);
+    const size_t rest = strcspn(end, ",");
+    const bool is_virtual = strncmp(end, "-virtual", rest) == 0 && rest > 0, is_real = strncmp(end, "-real", 5) == 0;
+    if (!is_virtual && number / 10 == major && number % 10 <= minor) return DEVICE_CODE_MACHINE;
+    if (!is_real && number > 0 && number <= 10 * major + minor) code = DEVICE_CODE_PTX;
+    at = end + rest;
+  }
+  return code;
 }
 
 static void say_denied(sentence s) {
@@ -127,6 +143,10 @@ void device_reason(const device_answer *a, char *reason, size_t bytes) {
         "the CUDA driver is too old: it knows CUDA up to %d.%d, this build needs %d.%d; install a newer driver, or "
         "build with an older CUDA toolkit",
         a->driver / 1000, a->driver % 1000 / 10, a->runtime / 1000, a->runtime % 1000 / 10);
+    return;
+  case DEVICE_ERROR_NOT_FOUND:
+    say(s, "the CUDA driver lacks the function %s: install the driver again, or a newer one",
+        a->missing ? a->missing : "that was called");
     return;
   case DEVICE_ERROR_UNAVAILABLE:
     say_unavailable(a, s);

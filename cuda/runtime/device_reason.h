@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Values of cudaError_t with a specific sentence; device.cu asserts that they equal CUDA's. */
+/* Values of CUresult with a specific sentence. Of this file's own is DEVICE_ERROR_OLD_DRIVER. */
 enum {
   DEVICE_ERROR_NONE = 0,
   DEVICE_ERROR_MEMORY = 2,
@@ -23,11 +23,12 @@ enum {
   DEVICE_ERROR_UNKNOWN_PTX = 222,
   DEVICE_ERROR_NO_JIT = 223,
   DEVICE_ERROR_SYSTEM_CALL = 304,
+  DEVICE_ERROR_NOT_FOUND = 500,
   DEVICE_ERROR_NOT_READY = 802,
   DEVICE_ERROR_DRIVER_PARTS = 803
 };
 
-/* Values of cudaComputeMode. */
+/* Values of CUcomputemode. */
 enum { DEVICE_MODE_SHARED = 0, DEVICE_MODE_PROHIBITED = 2, DEVICE_MODE_EXCLUSIVE = 3 };
 
 /* The driver's device files, as this process may use them. */
@@ -35,10 +36,11 @@ typedef enum device_files { DEVICE_FILES_ABSENT, DEVICE_FILES_DENIED, DEVICE_FIL
 
 /* Answers of CUDA and the machine. Text is not owned; null: unknown. */
 typedef struct device_answer {
-  int32_t error;          /* cudaError_t of the first call that failed */
+  int32_t error;          /* CUresult of the first call that failed */
   const char *error_text; /* CUDA's own words for it */
   int32_t driver;         /* the newest CUDA version that the driver knows, 1000 * major + 10 * minor; 0: no driver */
-  int32_t runtime;        /* the CUDA version of this build */
+  int32_t runtime;        /* the oldest CUDA version of a driver that this build's kernels take */
+  const char *missing;    /* a function that the driver lacks */
   int32_t count;          /* devices that the driver lists */
   device_files files;
   const char *visible; /* CUDA_VISIBLE_DEVICES */
@@ -50,6 +52,12 @@ typedef struct device_answer {
   size_t memory_bytes, free_bytes; /* memory_bytes 0: unknown */
   const char *architectures;       /* that this build has code for */
 } device_answer;
+
+/* The kind of this build's code that a device runs: machine code, or PTX that its driver translates. */
+typedef enum device_code { DEVICE_CODE_NONE, DEVICE_CODE_PTX, DEVICE_CODE_MACHINE } device_code;
+
+/* architectures: as CMAKE_CUDA_ARCHITECTURES has them, separated by commas. */
+device_code device_code_of(const char *architectures, int32_t major, int32_t minor);
 
 /* Writes the sentence, zero-terminated; "" if nothing is wrong. reason null or bytes 0: nothing is written. */
 void device_reason(const device_answer *answer, char *reason, size_t bytes);

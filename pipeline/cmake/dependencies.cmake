@@ -57,8 +57,8 @@ hartsift_find_codec(SQLITE SQLite3 SQLite::SQLite3)
 
 include(cuda_toolkit)
 
-# C++ serves only the peers' tests and bench, one header test and CUDA's host code.
+# C++ serves only the peers' tests and bench, and one header test.
 check_language(CXX)
-if(CMAKE_CXX_COMPILER AND (HARTSIFT_TESTS OR HARTSIFT_BENCH OR HARTSIFT_HAVE_CUDA))
+if(CMAKE_CXX_COMPILER AND (HARTSIFT_TESTS OR HARTSIFT_BENCH))
   enable_language(CXX)
 endif()

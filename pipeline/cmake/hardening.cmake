@@ -17,8 +17,7 @@ foreach(level 3 2)
   unset(CMAKE_REQUIRED_FLAGS)
   unset(CMAKE_REQUIRED_DEFINITIONS)
   if(HARTSIFT_COMPILER_FORTIFIES_${level})
-    # Needs an optimizing compiler. A level from outside is replaced: two would be a warning. Not for CUDA, whose kernels
-    # see the host's headers.
+    # Needs an optimizing compiler. A level from outside is replaced: two would be a warning.
     add_compile_options("$<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${level}>")
     list(APPEND HARTSIFT_HARDENS fortify)
     break()
@@ -29,7 +28,7 @@ foreach(flag stack-protector-strong stack-clash-protection cf-protection)
   string(MAKE_C_IDENTIFIER "HARTSIFT_COMPILER_HAS_${flag}" result)
   check_c_compiler_flag("-Werror -f${flag}" ${result})
   if(${result})
-    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-f${flag}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-f${flag}>)
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-f${flag}>)
     list(APPEND HARTSIFT_HARDENS ${flag})
   endif()
 endforeach()

@@ -53,7 +53,7 @@ if(HARTSIFT_HAVE_SQLITE)
   list(APPEND pc_requires_private sqlite3)
 endif()
 if(HARTSIFT_HAVE_CUDA)
-  string(APPEND pc_libs_private " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt -lstdc++")
+  string(APPEND pc_libs_private " -ldl")
 endif()
 list(JOIN pc_requires_private " " pc_requires_private)
 # A shared library brings these itself: private entries would only make pkg-config ask for their development packages.

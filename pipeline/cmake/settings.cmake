@@ -6,12 +6,9 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_CUDA_STANDARD 17)
-set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
 
 if(HARTSIFT_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${HARTSIFT_SANITIZE}>
@@ -33,12 +30,11 @@ endif()
 set(prefix_map -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 check_c_compiler_flag(${prefix_map} HARTSIFT_COMPILER_MAPS_PREFIXES)
 if(HARTSIFT_COMPILER_MAPS_PREFIXES)
-  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:${prefix_map}>
-                      $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<CONFIG:Debug>>>:-Xcompiler=${prefix_map}>)
+  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:${prefix_map}>)
 endif()
 
 # Each function in a section of its own: the shared library then keeps only those that an exported one leads to.
-# tests/api/check_call_graph.py looks at what was dropped. Not where nvcc's objects are linked, which register themselves.
+# tests/api/check_call_graph.py looks at what was dropped. Not yet with CUDA.
 include(CheckLinkerFlag)
 check_linker_flag(C "-Wl,--gc-sections" HARTSIFT_LINKER_DROPS_SECTIONS)
 set(HARTSIFT_DROPS_UNUSED OFF)
@@ -82,17 +78,13 @@ target_compile_definitions(hartsift_settings INTERFACE
 # The same bytes everywhere need one rounding per written operation: nothing may be contracted or reordered. math-errno and
 # trapping-math only stand in the way of vector code; neither changes a result.
 set(exact_c_flags ${HARTSIFT_FLOAT_FLAGS} -ffp-contract=off -fno-math-errno -fno-trapping-math)
-set(exact_cuda_flags -fmad=false -prec-div=true -prec-sqrt=true -ftz=false -Xcompiler=-ffp-contract=off)
 set(warning_flags -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla)
 set(c_warning_flags ${warning_flags} -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes)
-set(cuda_warning_flags -Xcompiler=-Wall,-Wextra)
 if(HARTSIFT_WERROR)
   list(APPEND warning_flags -Werror)
   list(APPEND c_warning_flags -Werror)
-  list(APPEND cuda_warning_flags "SHELL:-Werror all-warnings" -Xcompiler=-Werror)
 endif()
 
 target_compile_options(hartsift_settings INTERFACE
   "$<$<COMPILE_LANGUAGE:C>:${exact_c_flags};${c_warning_flags}>"
-  "$<$<COMPILE_LANGUAGE:CXX>:${exact_c_flags};${warning_flags}>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:${exact_cuda_flags};${cuda_warning_flags}>")
+  "$<$<COMPILE_LANGUAGE:CXX>:${exact_c_flags};${warning_flags}>")

@@ -50,11 +50,6 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st != STAGE_OK) return st;
   s->readback = memory;
   s->d_readback = device;
-  st = pyramid_prepare();
-  if (st == STAGE_OK) st = base_prepare();
-  if (st == STAGE_OK) st = uber_level_prepare();
-  if (st == STAGE_OK) st = blur_chain_prepare();
-  if (st == STAGE_OK) st = jpeg_prepare();
   return st;
 }
 
@@ -436,8 +431,9 @@ static void write_decoder(const hs_context *c, char *text, size_t bytes) {
 
 size_t cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
   const cuda_state *s = cuda_of(c);
-  const int n = snprintf(text, bytes, "device: CUDA %d, %s, compute capability %d.%d, driver %d.%d\n", s->device,
-                         s->info.name, s->info.major, s->info.minor, s->info.driver / 1000, s->info.driver % 1000 / 10);
+  const int n = snprintf(text, bytes, "device: CUDA %d, %s, compute capability %d.%d, driver %d.%d, %s\n", s->device,
+                         s->info.name, s->info.major, s->info.minor, s->info.driver / 1000, s->info.driver % 1000 / 10,
+                         s->info.code == DEVICE_CODE_PTX ? "code from PTX" : "machine code");
   size_t at = n > 0 && (size_t)n < bytes ? (size_t)n : 0;
   const int variants = cuda_variants_report(&s->variants, text + at, bytes - at);
   if (variants > 0 && (size_t)variants < bytes - at) at += (size_t)variants;

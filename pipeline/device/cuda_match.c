@@ -109,11 +109,6 @@ static hs_status make_room(hs_context *c, const match_request *r, const match_pl
     memset(matching, 0, sizeof *matching);
     cuda_of(c)->matching = matching;
   }
-  if (!matching->prepared) {
-    const stage_status st = cuda_match_prepare();
-    if (st != STAGE_OK) return cuda_failure(c, st, "preparing matching");
-    matching->prepared = true;
-  }
   lay_out(r, placement, wanted, extra_bytes, NULL, d);
   hs_status st = grow_slab(c, d->slab_bytes);
   if (st == HS_OK) st = grow_pinned(c, d->pinned_bytes);

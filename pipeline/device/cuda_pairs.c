@@ -100,7 +100,6 @@ hs_status cuda_pairs_open(hs_context *c, uint64_t batch_bytes, pair_matcher **pa
   p->batch_bytes = batch_bytes;
   stage_status st = device_enter(p->device, &previous);
   const bool entered = st == STAGE_OK;
-  if (st == STAGE_OK) st = cuda_match_prepare();
   if (st == STAGE_OK) st = device_stream_create(&p->images);
   if (st == STAGE_OK) st = device_stream_create(&p->batches);
   for (int i = 0; i < PAIR_BATCHES && st == STAGE_OK; i++) st = make_batch(p, &p->each[i]);

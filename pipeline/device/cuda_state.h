@@ -96,7 +96,6 @@ typedef struct cuda_match_state {
   size_t slab_bytes;
   void *pinned, *d_pinned; /* its addresses on the host and on the device */
   size_t pinned_bytes;
-  bool prepared;
 } cuda_match_state;
 
 typedef struct cuda_state {

@@ -282,7 +282,6 @@ static const uint32_t sizes[] = {0, 1, 2, 3, 31, 63, 64, 65, 127, 128, 129, 257,
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 GPU_TEST(test_sizes) {
-  assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (size_t i = 0; i < SIZES; i++)
     for (size_t j = 0; j < SIZES; j++) {
       check_content(MATCH_U8, FEW, sizes[i], sizes[j], "copies");
@@ -292,7 +291,6 @@ GPU_TEST(test_sizes) {
 
 GPU_TEST(test_contents) {
   static const uint32_t shapes[][2] = {{129, 1000}, {1000, 129}, {700, 1300}, {2, 513}};
-  assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (int what = 0; what < CONTENTS; what++)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
       char name[32];
@@ -304,7 +302,6 @@ GPU_TEST(test_contents) {
 
 /* Covers the largest possible squared distance, and two lists of unlike content. */
 GPU_TEST(test_far_apart) {
-  assert_int_equal(cuda_match_prepare(), STAGE_OK);
   static const content pairs[][2] = {{ZEROS, FULL}, {FULL, ZEROS}, {SKEWED, FULL}, {NOISE, EXTREMES}, {ZEROS, SKEWED}};
   for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
     test_case t = {.type = MATCH_U8,
@@ -315,7 +312,6 @@ GPU_TEST(test_far_apart) {
 }
 
 GPU_TEST(test_long_lists) {
-  assert_int_equal(cuda_match_prepare(), STAGE_OK);
   static const uint32_t shapes[][2] = {{4097, 4097}, {1, 4097}, {4097, 1}, {129, 4097}, {4097, 3}};
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
     check_content(MATCH_U8, CLUSTERS, shapes[i][0], shapes[i][1], "long lists of near copies");
@@ -367,7 +363,6 @@ GPU_TEST(test_guides) {
 }
 
 GPU_TEST(test_captured) {
-  assert_int_equal(cuda_match_prepare(), STAGE_OK);
   for (int type = 0; type < 2; type++) {
     test_case t = {.type = (match_type)type,
                    .first = make_list((match_type)type, NOISE, 500),

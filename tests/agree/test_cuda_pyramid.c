@@ -27,9 +27,7 @@ static int open_device(void **state) {
   cuda_stream stream = NULL;
   *state = NULL;
   if (device_count(NULL, 0) <= 0) return 0;
-  if (device_stream_create(&stream) != STAGE_OK || pyramid_prepare() != STAGE_OK || base_prepare() != STAGE_OK ||
-      uber_level_prepare() != STAGE_OK || blur_chain_prepare() != STAGE_OK)
-    return -1;
+  if (device_stream_create(&stream) != STAGE_OK) return -1;
   *state = stream;
   return 0;
 }

@@ -25,8 +25,7 @@ static struct {
 BEFORE_TESTS() {
   char reason[300];
   if (device_count(reason, sizeof reason) == 0) return;
-  gpu.is_there = jpeg_prepare() == STAGE_OK && device_stream_create(&gpu.stream) == STAGE_OK &&
-                 device_alloc(&gpu.scratch, ROOM_BYTES) == STAGE_OK &&
+  gpu.is_there = device_stream_create(&gpu.stream) == STAGE_OK && device_alloc(&gpu.scratch, ROOM_BYTES) == STAGE_OK &&
                  device_alloc(&gpu.gray, ROOM_BYTES) == STAGE_OK && device_alloc(&gpu.refused, 256) == STAGE_OK &&
                  device_alloc_pinned(&gpu.packed, &gpu.mapped, ROOM_BYTES) == STAGE_OK;
   gpu.pixels = malloc(ROOM_BYTES);

@@ -31,6 +31,7 @@ def read_symbols(nm, objects, root):
     """Returns, for each source, the names that it defines for others and the names that it needs. Variants of a source
     count as one."""
     defined, needed = collections.defaultdict(set), collections.defaultdict(set)
+    objects = [path for path in objects if "/kernels/" not in path]  # bytes of compiled kernels, no code
     sources = {path: source_of(path, root) for path in objects}
     strangers = [path for path, source in sources.items() if source is None]
     if strangers:

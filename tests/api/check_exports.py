@@ -1,4 +1,5 @@
-"""Compares the names the shared library exports with pipeline/include/exports.txt, and both with the public headers.
+"""Compares the names the shared library exports with pipeline/include/exports.txt, and both with the public headers. Also looks
+for the CUDA runtime and driver and C++ among the names that it has or needs: the library loads the driver itself.
 
 usage: check_exports.py --nm NM --list EXPORTS [--cuda] LIBRARY
 A line of the list is a name; "name cuda" marks one that only a build with CUDA exports; # starts a comment.
@@ -22,6 +23,13 @@ def read_list(path, with_cuda):
 def exported_names(nm, library):
     output = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     return {line.split()[-1].split("@")[0] for line in output.splitlines() if line.strip()}
+
+
+def unwanted_names(nm, library):
+    output = subprocess.run([nm, library], check=True, capture_output=True, text=True, errors="replace").stdout
+    output += subprocess.run([nm, "-D", library], check=True, capture_output=True, text=True).stdout
+    return {words[-1] for words in map(str.split, output.splitlines())
+            if words and re.match(r"__cuda|cudart|cuda[A-Z]|cu[A-Z]|_Z|__gxx|__cxa_(?!finalize)", words[-1])}
 
 
 def declared_names(folder):
@@ -55,6 +63,7 @@ def main():
     faults += report("in the list, but not exported", set(listed) - exported)
     faults += report("declared with HS_API, but not in the list", declared - set(listed))
     faults += report("in the list, but not declared with HS_API", set(listed) - declared)
+    faults += report("of the CUDA runtime or driver, or of C++", unwanted_names(options.nm, options.shared_object))
     if faults == 0:
         print(f"{len(exported)} exported names, as listed")
     return 1 if faults else 0

@@ -11,7 +11,9 @@ import tarfile
 
 # Kernels that only test whether the device runs any kernel.
 KERNELS_OF_NO_STAGE = {"device_probe_kernel"}
-KERNEL = re.compile(r"^__global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
+KERNEL = re.compile(r"^extern \"C\" __global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
+# A macro that makes kernels of a device function; the function is described.
+KERNEL_MACRO = re.compile(r"^#define (?:[^\n]*\\\n)*[^\n]*__global__(?:[^\n]*\\\n)+[^\n]*$", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
@@ -80,17 +82,21 @@ def check_variants(tree):
 def check_kernels(tree):
     """Checks that each kernel has its description, and each launcher of a header a caller in another file."""
     faults, kernels = [], 0
-    sources = {path: path.read_text(encoding="utf-8") for path in sorted(tree.root.glob("cuda/**/*.cu*"))}
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(tree.root.glob("cuda/**/*.*")) if path.suffix != ".md"}
     words = collections.Counter(word for text in sources.values() for word in re.findall(r"\w+", text))
     for path, text in sources.items():
+        made = {name for macro in KERNEL_MACRO.findall(text) for name in re.findall(r"\b(\w+)<[\w, ]*>\(", macro)}
+        made |= set(re.findall(r"^\w+_KERNEL\(\w+_kernel, .*\b(\w+)<", text, re.M))
+        functions = rf"|^(?:template <[^>]*>\s*)?static __device__ __forceinline__ void ({'|'.join(sorted(made))})\(" if made else ""
         described_from = 0
-        for match in KERNEL.finditer(text):
+        for match in re.finditer(KERNEL.pattern + functions, text, re.M):
+            name = match.group(1) or match.group(2)
             kernels += 1
-            if not re.search(r"\bDoes\b", text[described_from:match.start()]) and match.group(1) not in KERNELS_OF_NO_STAGE:
-                faults.append(f"{path.relative_to(tree.root)}: no description (Does ...) before {match.group(1)}")
+            if not re.search(r"\bDoes\b", text[described_from:match.start()]) and name not in KERNELS_OF_NO_STAGE:
+                faults.append(f"{path.relative_to(tree.root)}: no description (Does ...) before {name}")
             described_from = match.end()
-            if words[match.group(1)] < 2:
-                faults.append(f"{path.relative_to(tree.root)}: nothing launches {match.group(1)}")
+            if words[name] < 2:
+                faults.append(f"{path.relative_to(tree.root)}: nothing launches {name}")
     for pattern in ("pipeline/device/*.c", "tests/**/*.c*", "bench/**/*.c*"):
         for path in tree.root.glob(pattern):
             words.update(re.findall(r"\w+_launch(?=\()", path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""))

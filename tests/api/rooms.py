@@ -31,7 +31,7 @@ ROOMS = {
     "cpu/primitives": ("stages", "cpu/schedule", "cpu/simd"),
     # The choice of variants.
     "cpu": ("stages", "cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives"),
-    # The CUDA runtime as C functions, launches, and diagnosis of a device; knows no stage.
+    # The CUDA driver as C functions, launches, and diagnosis of a device; knows no stage.
     "cuda/runtime": ("stages",),
     # Building blocks of kernels: reductions, histograms, compaction, copies to shared memory.
     "cuda/prim": ("stages",),

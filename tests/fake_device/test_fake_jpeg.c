@@ -99,18 +99,24 @@ TEST(test_asked) {
   }
 }
 
-/* A device that cannot run the decoder's kernels does not decode. This is decided when a context is made. */
-FAKE_TEST(test_no_room) {
+enum { CALL_OF_START = 3 }; /* a call that makes a context's streams */
+
+/* A device that fails while a context is made is not used at all. */
+FAKE_TEST(test_no_start) {
   char message[200];
   scoped_context *c = NULL;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   fake_reset(1);
-  fake.jpeg = FAKE_JPEG_NO_CAPACITY;
+  fake.fail_at = CALL_OF_START;
+  fake.lost_at = true;
   o.device = HS_DEVICE_CUDA;
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
   assert_null(c);
   assert_non_null(strstr(message, "it does not start"));
   assert_int_equal(fake.alive, 0);
+  fake_reset(1);
+  fake.fail_at = CALL_OF_START;
+  fake.lost_at = true;
   o.device = HS_DEVICE_AUTO;
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_non_null(strstr(message, "it does not start"));

@@ -31,7 +31,7 @@ typedef struct reason_case {
   const char *says, *remedy;
 } reason_case;
 
-enum { CASES = 19 };
+enum { CASES = 20 };
 
 static int fill_cases(reason_case cases[CASES]) {
   int n = 0;
@@ -49,6 +49,9 @@ static int fill_cases(reason_case cases[CASES]) {
   a.error = DEVICE_ERROR_OLD_DRIVER;
   cases[n++] = (reason_case){"old driver", a, "too old: it knows CUDA up to 11.4, this build needs 12.8",
                              "install a newer driver"};
+  a.error = DEVICE_ERROR_NOT_FOUND;
+  a.missing = "cuInit";
+  cases[n++] = (reason_case){"incomplete driver", a, "the CUDA driver lacks the function cuInit", "or a newer one"};
   a.error = DEVICE_ERROR_NO_DEVICE;
   a.count = 0;
   cases[n++] = (reason_case){"none shown", a, "the driver shows no GPU", "nvidia-smi -L must list one"};
@@ -127,6 +130,19 @@ TEST(test_needed) {
   a.memory_bytes = 0;
   device_reason_memory(&a, "the frame", 0, text, sizeof text);
   assert_non_null(strstr(text, "how much is free it does not say, needed are the frame"));
+}
+
+TEST(test_codes) {
+  const char *release = "75-real, 80-real, 90-real, 120";
+  assert_int_equal(device_code_of(release, 7, 0), DEVICE_CODE_NONE);
+  assert_int_equal(device_code_of(release, 7, 5), DEVICE_CODE_MACHINE);
+  assert_int_equal(device_code_of(release, 8, 9), DEVICE_CODE_MACHINE); /* of 8.0 */
+  assert_int_equal(device_code_of(release, 10, 0), DEVICE_CODE_NONE);
+  assert_int_equal(device_code_of(release, 12, 1), DEVICE_CODE_MACHINE);
+  assert_int_equal(device_code_of(release, 13, 0), DEVICE_CODE_PTX);
+  assert_int_equal(device_code_of("90-virtual", 9, 0), DEVICE_CODE_PTX);
+  assert_int_equal(device_code_of("90-virtual", 8, 0), DEVICE_CODE_NONE);
+  assert_int_equal(device_code_of("", 9, 0), DEVICE_CODE_NONE);
 }
 
 /* The driver's control file has different permissions. Root may open any file, so the test drops its rights. */

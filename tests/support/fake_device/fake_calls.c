@@ -22,8 +22,6 @@ size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool 
   return ((first + second) * sizeof *places + 255) / 256 * 256;
 }
 
-stage_status cuda_match_prepare(void) { return STAGE_OK; }
-
 typedef struct places_step {
   match_guide guide;
   bool of_second;

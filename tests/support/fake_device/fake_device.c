@@ -183,6 +183,7 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
   info->multiprocessors = 8;
   info->driver = fake.driver;
   info->runtime = fake.runtime;
+  info->code = DEVICE_CODE_MACHINE;
   a->architectures = "90-real";
   a->mode = gpu->mode;
   int32_t error = gpu->error;

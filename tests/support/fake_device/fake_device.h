@@ -16,20 +16,19 @@ enum { FAKE_GPUS_MAX = 4 };
 typedef struct fake_gpu {
   size_t memory_bytes, others_bytes; /* total memory, and the part that other programs use */
   size_t used_bytes;                 /* memory allocated by this program */
-  int32_t error;                     /* the cudaError_t returned on opening the device */
-  int32_t mode;                      /* a cudaComputeMode */
+  int32_t error;                     /* the CUresult returned on opening the device */
+  int32_t mode;                      /* a CUcomputemode */
   bool lost;                         /* whether every call on this GPU fails */
   bool entered;                      /* whether this GPU has a CUDA context */
   uint64_t launches;
 } fake_gpu;
 
-/* How GPUs decode JPEGs: with right pixels, with one pixel wrong by one, refusing all, or not at all because the
- * kernels need more shared memory than a block can have. */
-typedef enum fake_jpeg { FAKE_JPEG_RIGHT, FAKE_JPEG_DIFFERS, FAKE_JPEG_REFUSES, FAKE_JPEG_NO_CAPACITY } fake_jpeg;
+/* How GPUs decode JPEGs: with right pixels, with one pixel wrong by one, or refusing all. */
+typedef enum fake_jpeg { FAKE_JPEG_RIGHT, FAKE_JPEG_DIFFERS, FAKE_JPEG_REFUSES } fake_jpeg;
 
 typedef struct fake_machine {
   int32_t gpu_count, driver, runtime;
-  int32_t error; /* a cudaError_t returned instead of the number of GPUs */
+  int32_t error; /* a CUresult returned instead of the number of GPUs */
   fake_gpu gpus[FAKE_GPUS_MAX];
   uint64_t calls;        /* number of calls so far that can fail */
   uint64_t fail_at;      /* number of the call that fails, from 1; 0: none */

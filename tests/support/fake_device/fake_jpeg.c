@@ -7,8 +7,6 @@
 
 enum { SCRATCH_BYTES = 1024, REFUSED = 1 };
 
-stage_status jpeg_prepare(void) { return fake.jpeg == FAKE_JPEG_NO_CAPACITY ? STAGE_DEVICE : STAGE_OK; }
-
 size_t jpeg_scratch_bytes(const jpeg_shape *shape) { return SCRATCH_BYTES + shape->packed_bytes; }
 
 static stage_status decode_run(const void *args) {

@@ -48,10 +48,6 @@ static size_t pictures(picture_group group) { return group.count > 1 ? (size_t)g
 
 /* ------------------------------------------------------------------ pyramid */
 
-stage_status pyramid_prepare(void) { return STAGE_OK; }
-stage_status base_prepare(void) { return STAGE_OK; }
-stage_status uber_level_prepare(void) { return STAGE_OK; }
-stage_status blur_chain_prepare(void) { return STAGE_OK; }
 bool blur_needs_work(int32_t radius) { return radius > WIDEST_RADIUS; }
 
 /* A level step: its filter, and optional outputs. */

@@ -1,0 +1,173 @@
+/*
+ * The kernels of matching: their launches, arguments and tables, for the CUDA code and for the launchers in C.
+ */
+#ifndef HARTSIFT_CUDA_MATCH_MATCH_KERNELS_H
+#define HARTSIFT_CUDA_MATCH_MATCH_KERNELS_H
+
+#include <stdalign.h>
+
+#include "cuda/match/match_cuda.h"
+#include "cuda/runtime/launch.h"
+
+#define MATCH_NO_KEY 0xffffffffffffffffull
+
+/* MATCH_STRIP: columns that share a step of the tensor kernel. MATCH_SPAN: number of columns that fit into the low
+ * bits of its 32-bit keys. */
+enum { MATCH_STRIP = 64, MATCH_SPAN = 512 };
+/* A 32-bit key: square (or a value of the same order) << 8 | number. */
+enum { MATCH_KEY_SHIFT = 8, MATCH_KEY_NUMBER = 255 };
+
+enum { MATCH_THREADS = 256, MATCH_LANES = 8 /* lanes per descriptor, 16 bytes each */ };
+
+/* The two smallest keys of every feature while blocks still add to them. */
+typedef struct match_bests {
+  uint64_t *best, *second;
+} match_bests;
+
+typedef struct norms_args {
+  const uint8_t *first, *second; /* null: descriptors are floats, which have no norms */
+  uint32_t first_count, second_count, second_padded;
+  int32_t *first_norms, *second_base;
+  uint64_t *best[2], *second_best[2]; /* keys of first's features, and of second's */
+} norms_args;
+
+/* One direction to settle. */
+typedef struct settle_args {
+  match_type type;
+  const uint8_t *own, *other; /* descriptors, and squared norms of 8-bit ones */
+  const int32_t *own_norms, *other_norms;
+  int own_shift, other_shift; /* shifts of the norms in their storage */
+  uint32_t own_count, other_count;
+  const uint64_t *best, *second;
+  match_nearest *nearest;
+} settle_args;
+
+/* Both directions: forward, then backward unless its count is 0. */
+typedef struct settle_both_args {
+  settle_args way[2];
+} settle_both_args;
+
+#define MATCH_KERNELS(K)                                                                                               \
+  K##_1(match_cuda, match_norms_kernel, norms_args)                                                                    \
+      K##_5(match_cuda, match_places_kernel, match_guide, bool, const void *, uint32_t, match_place *)                 \
+          K##_1(match_cuda, match_settle_kernel, settle_both_args)                                                     \
+              K##_1(match_cuda, match_settle_group_kernel, settle_both_args)                                           \
+                  K##_2(match_cuda, match_count_kernel, cuda_match_pairs_args, uint32_t)                               \
+                      K##_2(match_cuda, match_pairs_kernel, cuda_match_pairs_args, uint32_t)
+
+#define MATCH_MANY_KERNELS(K)                                                                                          \
+  K##_2(match_many, match_image_kernel, cuda_match_image, uint32_t)                                                    \
+      K##_1(match_many, match_settle_many_kernel, const cuda_match_task *)                                             \
+          K##_2(match_many, match_pairs_many_kernel, const cuda_match_task *, match_limits)
+
+/* Matching with a guide. */
+
+enum { GUIDED_WARPS = 8, GUIDED_OWN = 4, GUIDED_BLOCK_OWN = GUIDED_WARPS * GUIDED_OWN }; /* features per warp, block */
+
+typedef struct guided_args {
+  const uint32_t *own, *other; /* words of the descriptors */
+  const match_place *own_places, *other_places;
+  uint32_t own_count, other_count;
+  double tolerance_squared;
+  match_nearest *nearest;
+} guided_args;
+
+#define MATCH_GUIDED_KERNELS(K)                                                                                        \
+  K##_1(match_guided, match_guided_u8_homography_kernel, guided_args)                                                  \
+      K##_1(match_guided, match_guided_u8_homography_back_kernel, guided_args)                                         \
+          K##_1(match_guided, match_guided_u8_epipolar_kernel, guided_args)                                            \
+              K##_1(match_guided, match_guided_u8_epipolar_back_kernel, guided_args)                                   \
+                  K##_1(match_guided, match_guided_f32_homography_kernel, guided_args)                                 \
+                      K##_1(match_guided, match_guided_f32_homography_back_kernel, guided_args)                        \
+                          K##_1(match_guided, match_guided_f32_epipolar_kernel, guided_args)                           \
+                              K##_1(match_guided, match_guided_f32_epipolar_back_kernel, guided_args)
+
+/* Products by matrix instructions. */
+
+enum {
+  PRODUCTS_WARPS = 4,
+  PRODUCTS_THREADS = PRODUCTS_WARPS * 32,
+  PRODUCTS_ROW_TILES = 4,                       /* tiles of 16 rows per warp: its rows stay in registers */
+  PRODUCTS_WARP_ROWS = 16 * PRODUCTS_ROW_TILES, /* 64 */
+  PRODUCTS_BLOCK_ROWS = PRODUCTS_WARPS * PRODUCTS_WARP_ROWS,
+  PRODUCTS_HALF_ROWS = PRODUCTS_BLOCK_ROWS / 2, /* number of rows that can be numbered in a key: 7 bits */
+  PRODUCTS_LANE_ROWS = 2 * PRODUCTS_ROW_TILES,  /* rows whose products a lane holds */
+  PRODUCTS_LANE_WORDS = 8,                      /* words of a descriptor per lane: 32 bytes of 128 */
+  PRODUCTS_STRIP_TILES = MATCH_STRIP / 8,
+  PRODUCTS_SPAN_STRIPS = MATCH_SPAN / MATCH_STRIP,
+  PRODUCTS_BUFFERS = 3,
+  PRODUCTS_COLUMN_PITCH = MATCH_STRIP + 8, /* stride in words between lane groups: 8 banks on */
+  PRODUCTS_BLOCKS = 3                      /* blocks per multiprocessor */
+};
+
+/* The two nearest of a row among the columns of one lane; values are squares less |a|^2. */
+typedef struct row_two {
+  alignas(16) int32_t best;
+  int32_t second;
+  uint32_t best_column, second_column;
+} row_two;
+
+/* Dynamic shared memory of a block. */
+typedef struct products_shared {
+  uint8_t columns[PRODUCTS_BUFFERS]
+                 [MATCH_STRIP * MATCH_LENGTH]; /* 16-byte pieces, permuted within a row by its low 3 bits */
+  int32_t base[PRODUCTS_BUFFERS][MATCH_STRIP];
+  int32_t column_keys[2][PRODUCTS_WARPS][8][PRODUCTS_COLUMN_PITCH]; /* smallest keys over each lane's rows; two sets,
+                                                                     * for alternate strips */
+  row_two rows[PRODUCTS_LANE_ROWS][PRODUCTS_THREADS];
+} products_shared;
+
+typedef struct products_args {
+  const uint8_t *first, *second;
+  uint32_t rows, columns;
+  const int32_t *norms, *base;
+  match_bests row_bests, column_bests;
+  uint32_t strips_a_block;
+} products_args;
+
+#define MATCH_PRODUCTS_KERNELS(K)                                                                                      \
+  K##_1(match_products, match_products_wide_kernel, products_args)                                                     \
+      K##_1(match_products, match_products_wide_columns_kernel, products_args)                                         \
+          K##_1(match_products, match_products_narrow_kernel, products_args)                                           \
+              K##_1(match_products, match_products_narrow_columns_kernel, products_args)                               \
+                  K##_2(match_products, match_products_many_kernel, const cuda_match_task *, uint32_t)                 \
+                      K##_2(match_products, match_products_many_columns_kernel, const cuda_match_task *, uint32_t)
+
+/* Squares without matrix instructions. */
+
+enum { SQUARES_TILE = 128 }; /* rows and columns of a block of MATCH_THREADS */
+
+typedef struct tiles_args {
+  const uint32_t *first, *second; /* words of the descriptors */
+  uint32_t rows, columns;
+  const int32_t *norms, *base; /* 8-bit only */
+  match_bests row_bests, column_bests;
+} tiles_args;
+
+typedef struct squares_tiles_args {
+  tiles_args lists;
+  const match_place *first_places, *second_places; /* null without a guide */
+  match_guide_kind guide;
+  double tolerance_squared;
+  float *squares;
+  size_t pitch;
+} squares_tiles_args;
+
+#define MATCH_TILES_KERNELS(K)                                                                                         \
+  K##_1(match_tiles, match_tiles_u8_kernel, tiles_args) K##_1(match_tiles, match_tiles_f32_kernel, tiles_args)         \
+      K##_1(match_tiles, match_squares_u8_kernel, squares_tiles_args)                                                  \
+          K##_1(match_tiles, match_squares_f32_kernel, squares_tiles_args)
+
+/* Rows of squares, as bits. */
+typedef struct rows_args {
+  const uint32_t *squares;
+  size_t pitch;
+  uint32_t columns, bound; /* bits of the bound */
+} rows_args;
+
+#define NEIGHBOURS_KERNELS(K)                                                                                          \
+  K##_3(neighbours_cuda, neighbours_nearest_kernel, rows_args, uint32_t, match_neighbour *)                            \
+      K##_2(neighbours_cuda, neighbours_count_kernel, rows_args, uint32_t *)                                           \
+          K##_3(neighbours_cuda, neighbours_list_kernel, rows_args, const uint32_t *, match_neighbour *)
+
+#endif
