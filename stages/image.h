@@ -56,8 +56,8 @@ typedef struct plane_view {
 } plane_view;
 
 static inline plane_region region_or_all(plane_region r, const plane_view *plane) {
-  if (r.x0 == 0 && r.y0 == 0 && r.x1 == 0 && r.y1 == 0) return (plane_region){0, 0, plane->width, plane->height};
-  return r;
+  const plane_region all = {0, 0, plane->width, plane->height};
+  return r.x0 == 0 && r.y0 == 0 && r.x1 == 0 && r.y1 == 0 ? all : r;
 }
 
 /* Returns the region extended by `margin` samples, clipped to the plane. */

@@ -141,7 +141,8 @@ HS_INLINE uint32_t grid_cell(const grid_shape *g, float x, float y) {
 }
 
 static inline grid_item grid_item_of(uint32_t cell, uint32_t key, uint32_t feature) {
-  return (grid_item){(uint64_t)cell << 32 | (uint32_t)~key, feature, 0};
+  const grid_item item = {(uint64_t)cell << 32 | (uint32_t)~key, feature, 0};
+  return item;
 }
 
 /* The result of a choice over the grid; see grid_keeps. */
