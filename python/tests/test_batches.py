@@ -30,7 +30,7 @@ def test_results_are_those_of_extract(devices):
         assert result.name == NAMES[result.index] and result.error is None and result.priors == {}
         assert result.features == expected[result.index] and result.size == result.features.image_size
         assert result.device in ([0, 1] if isinstance(devices, list) else [0])
-        assert result.way.startswith("cpu-") and result.way_reason
+        assert result.way.startswith(("cpu-", "gpu-") if devices is None else "cpu-") and result.way_reason
 
 
 def test_failures_are_results(tmp_path, image):
