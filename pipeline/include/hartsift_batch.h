@@ -58,7 +58,7 @@ typedef struct hs_batch_result {
 } hs_batch_result;
 
 /* Maximum number of devices of a batch. */
-enum { HS_BATCH_DEVICES_MAX = 64 };
+enum { HS_BATCH_DEVICES_MAX = 64 /* devices */ };
 
 /* Options of a batch. */
 typedef struct hs_batch_options {

@@ -74,7 +74,7 @@ class Inputs(BatchCase):
         _, errors = self.batch("images", "-o", "out")
         self.assertEqual([row["image"] for row in self.manifest()],
                          ["a/b.pgm", "linked/c.pgm", "linked/deep/d.pgm", "zz/e.pgm"])
-        self.assertIn("images/again: was already searched under another name", errors)
+        self.assertIn("images/again: is skipped, because it was already searched under another name", errors)
         self.assertIn("1 file was passed over", errors)
         os.symlink(self.path("images"), self.path("door"))
         self.batch("door", "-o", "through")
