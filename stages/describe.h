@@ -18,8 +18,11 @@
 /* To change the number of bins to another power of two, say 16:
  *   1. DESCRIBE_BINS here, MATCH_LENGTH in match.h, HS_DESCRIPTOR_LENGTH in hartsift_types.h (else nothing compiles).
  *      All variants of the CPU follow. Votes keep their bits: the bound in fixed_point.c is on the sum of all bins;
- *   2. the CUDA kernels, where a warp holds 4 bins in each lane: lane_bins, describe_write in describe_votes.cuh;
- *   3. DESCRIPTOR_LENGTH in python/hartsift/_library.py; formats whose programs demand 128 entries (FORMATS.md);
+ *   2. the CUDA kernels, where a warp holds 4 bins in each lane: lane_bins, describe_write in describe_votes.cuh and
+ *      their calls in describe_cuda.cu; matching, which packs 128 bytes and squares of 23 bits: MATCH_SQUARE_BITS in
+ *      match.h, MATCH_LANES and PRODUCTS_LANE_WORDS in cuda/match; rows of match_bound.c;
+ *   3. DESCRIPTOR_LENGTH in python/hartsift/_library.py, the order of bins in _colmap.py; formats whose programs demand
+ * 128 entries (FORMATS.md);
  *   4. the bytes change: METHOD.md, HS_METHOD_VERSION and digests (CONTRIBUTING.md, "How bytes are kept"). */
 enum {
   DESCRIBE_CELLS = 4,                                                /* cells along a side */

@@ -19,7 +19,7 @@ enum {
   ROW_BLOCK = 4,    /* lags and ring sizes are multiples of it, so a block of this many rows never wraps around */
   PASS_STRIP = 768, /* maximum width of a strip, columns */
   PASS_THREADS = 2, /* maximum number of threads; more threads use frame_graph.h instead */
-  PASS_SAMPLES_AN_ESCAPED = 4096, /* one escaped candidate per this many samples of an octave fits the capacity */
+  PASS_SAMPLES_AN_ESCAPED = 4096, /* capacity for escaped candidates = samples of the octave / this */
   /* maximum distance in samples that a candidate moves; OpenCV's may move farther and escape */
   PASS_MOVES = REFINE_STEPS - 1,
   /* minimum size of a level, bytes: smaller levels stay in a cache between separate stages */

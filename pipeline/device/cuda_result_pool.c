@@ -123,9 +123,9 @@ static cuda_result_block *find_free(const cuda_result_pool *p, size_t bytes) {
   return found;
 }
 
-/* Makes a new, held block, for use when the free ones are too small. Free blocks stay for smaller pictures, up to
-   FREE_BLOCKS_KEPT times its size. Under the lock, which is released while the driver works: it takes half a
-   millisecond per megabyte, and others want to lend and to give back. */
+/* Makes a new, held block, because the free ones are too small. Free blocks stay for smaller pictures, up to
+   FREE_BLOCKS_KEPT times the new block's bytes. The caller holds the lock. It is released during the allocation, which
+   takes half a millisecond per megabyte, so that other threads can borrow and return blocks meanwhile. */
 static stage_status make_block(cuda_result_pool *p, size_t bytes, cuda_result_block **made) {
   cuda_result_block *b = hs_memory_alloc(NULL, sizeof *b);
   void *host = NULL, *device = NULL;

@@ -38,7 +38,7 @@ struct partner_counts {
   size_t total = 0;
   size_t partner = 0;      /* same position, scale and orientation */
   size_t angle_close = 0;  /* the keypoint is there, with an orientation between 1 and 10 degrees away */
-  size_t angle_absent = 0; /* the keypoint is there without such an orientation */
+  size_t angle_absent = 0; /* number of features whose keypoint is there, but with no orientation within 10 degrees */
   size_t nearby = 0;       /* a keypoint within 1 pixel and half an octave: it settled elsewhere or its fit differs */
   size_t absent = 0;       /* nothing there */
 

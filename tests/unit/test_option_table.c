@@ -189,8 +189,8 @@ TEST(wrong_values_are_refused) {
       {"a --circle-scale 2", "--circle-scale", "unknown option"},
       {"a -x", "-x", "unknown option"},
       {"a --mask m.png --masks m", "--mask and --masks", "expected one of them"},
-      {"a --dsp-sizes 3", "--dsp-sizes", "is for --dsp: expected that too"},
-      {"a --dsp-largest 2", "--dsp-largest", "is for --dsp: expected that too"},
+      {"a --dsp-sizes 3", "--dsp-sizes", "needs --dsp"},
+      {"a --dsp-largest 2", "--dsp-largest", "needs --dsp"},
       {"", "operand", "IMAGE..."},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -359,10 +359,8 @@ static bool check_companions(const option_set *set, char *message, size_t bytes)
       {OPTION_DSP_SIZES, OPTION_DSP}, {OPTION_DSP_SMALLEST, OPTION_DSP}, {OPTION_DSP_LARGEST, OPTION_DSP}};
   for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++) {
     const option_id one = companions[i][0], other = companions[i][1];
-    if (set->values[one].is_set && !set->values[other].is_set) {
-      return option_fail(message, bytes, "--%s is for --%s: expected that too", option_get(one)->name,
-                         option_get(other)->name);
-    }
+    if (set->values[one].is_set && !set->values[other].is_set)
+      return option_fail(message, bytes, "--%s needs --%s", option_get(one)->name, option_get(other)->name);
   }
   return true;
 }

@@ -208,8 +208,8 @@ static hs_status check_alone(hs_colmap_database *database, const hs_colmap_image
   if (status != HS_OK || (!is_in_rig && !has_others)) return status;
   return colmap_fail(
       database, HS_ERR_ARGUMENT,
-      "the image %s belongs to camera %lu of a rig, which other images have too: its camera is not changed; "
-      "the rig's cameras are changed with COLMAP (rig_configurator)",
+      "the camera of image %s, camera %lu, is part of a rig that other images share, so it was not changed: change it "
+      "with COLMAP (rig_configurator)",
       image->name, (unsigned long)image->camera_id);
 }
 

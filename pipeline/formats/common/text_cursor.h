@@ -54,7 +54,7 @@ hs_status cursor_fail(const text_cursor *cursor, const char *format, ...)
 void cursor_skip_blanks(text_cursor *cursor, bool across_lines);
 /* True if only blanks and line ends are left; the cursor then moves to the end. */
 bool cursor_at_end(text_cursor *cursor);
-/* Takes the next word of the line; with across_lines of all remaining text. False if there is none. */
+/* Takes the next word of the line, or if across_lines, the next word of the text. False if there is none. */
 bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size_t *size);
 /* Takes the next word as a number; `what` names it in the message. */
 hs_status cursor_double(text_cursor *cursor, bool across_lines, const char *what, double *value);
