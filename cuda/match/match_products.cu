@@ -58,7 +58,7 @@ typedef struct row_minima {
  * each the values 4 (l % 4) to 4 (l % 4) + 3, and the products of its row with columns 2 (l % 4) and the next. */
 static __device__ __forceinline__ void multiply_add_narrow(int32_t *d, uint32_t a, uint32_t b) {
   const uint32_t lane = threadIdx.x % WARP_LANES, row = lane & ~3u, column = lane % 4u * 8u;
-#  pragma unroll
+#  pragma unroll 1
   for (uint32_t q = 0; q < 4u; q++) {
     const uint32_t x = __shfl_sync(WARP_ALL, a, (int)(row + q));
     d[0] = (int32_t)__dp4a(x, __shfl_sync(WARP_ALL, b, (int)(column + q)), (uint32_t)d[0]);
@@ -80,7 +80,7 @@ static __device__ __forceinline__ void multiply_add(int32_t *d, uint32_t a0, uin
   }
 #endif
   const uint32_t a[4] = {a0, a1, a2, a3}, b[2] = {b0, b1};
-#pragma unroll 1
+#pragma unroll
   for (int i = 0; i < 4; i++)
 #if __CUDA_ARCH__ >= 750
     asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
