@@ -97,8 +97,11 @@ static cli_exit fill_features(const colmap_value *values, hs_options *features) 
   features->upright = values[COLMAP_UPRIGHT].flag;
   features->dsp = values[COLMAP_DSP].flag;
   features->dsp_smallest = (float)values[COLMAP_DSP_SMALLEST].number;
-  features->dsp_largest = (float)values[COLMAP_DSP_LARGEST].number;
   features->dsp_sizes = narrow(values[COLMAP_DSP_SIZES].integer);
+  /* COLMAP's last size is a step below dsp_max_scale. */
+  const double smallest = values[COLMAP_DSP_SMALLEST].number, end = values[COLMAP_DSP_LARGEST].number;
+  const double step = features->dsp_sizes > 0 ? (end - smallest) / features->dsp_sizes : 0.0;
+  features->dsp_largest = (float)(end - step);
   if (features->max_features <= 0) return fail("--SiftExtraction.max_num_features", "expected a whole number above 0");
   return read_normalization(values[COLMAP_NORMALIZATION].text, features);
 }
