@@ -15,10 +15,8 @@ _Static_assert((int)DEVICE_ERROR_MEMORY == (int)DRIVER_OUT_OF_MEMORY &&
                "the driver's numbers of errors");
 
 static void take_error(driver_status status, device_answer *a) {
-  const driver_table *driver = driver_loaded()->table;
-  const char *text = NULL;
   a->error = status;
-  if (driver && driver->error_text(status, &text) == DRIVER_SUCCESS) a->error_text = text;
+  a->error_text = driver_text(status);
 }
 
 void device_ask_count(device_answer *a) {

@@ -83,12 +83,18 @@ const driver_table *driver_ready(void) {
   return driver_result(status) == STAGE_OK ? driver->table : NULL;
 }
 
+const char *driver_text(driver_status status) {
+  const char *text = NULL;
+  (void)driver_loaded();
+  return table.error_text && table.error_text(status, &text) == DRIVER_SUCCESS ? text : NULL;
+}
+
 const char *device_error_text(void) {
   const driver_load *driver = driver_loaded();
   const driver_status status = last_error;
-  const char *text = NULL;
+  const char *text = driver_text(status);
   last_error = DRIVER_SUCCESS;
-  if (driver->table && driver->table->error_text(status, &text) == DRIVER_SUCCESS && text) return text;
+  if (text) return text;
   if (driver->missing) return driver->missing;
   return status == DRIVER_SUCCESS ? "no error" : "no CUDA driver can be used";
 }

@@ -2,7 +2,7 @@
  * The CUDA driver's functions as a table, loaded at run time; the types and constants of its interface that they need.
  *
  * NVIDIA documents them as the driver API and keeps them from one driver to the next, so that no toolkit is needed
- * here. tests/unit/test_driver_table.c compares them with the toolkit's cuda.h where there is one.
+ * here. tests/fake_device/driver/driver_types.c compares them with the toolkit's cuda.h where there is one.
  */
 #ifndef HARTSIFT_CUDA_RUNTIME_DRIVER_H
 #define HARTSIFT_CUDA_RUNTIME_DRIVER_H
@@ -191,6 +191,9 @@ typedef struct driver_load {
 
 /* Loads the driver on the first call; from any thread. */
 const driver_load *driver_loaded(void);
+
+/* Returns the driver's words for an error, also one of its initialisation; null: none. The text is static. */
+const char *driver_text(driver_status status);
 
 /* The primary context of a device, which other users of CUDA in this process have too. */
 enum { DRIVER_DEVICES_KEPT = 32 };

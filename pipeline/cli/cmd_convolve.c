@@ -348,7 +348,9 @@ cli_exit cmd_convolve(const option_set *set) {
   convolve_job job = {.set = set};
   const option_value *output = &set->values[OPTION_OUTPUT];
   cli_exit done = CLI_DONE;
-  if (output->is_set && cli_is_same_file(set->operands[0], output->text))
+  const char *taps = set->values[OPTION_TAPS].is_set ? set->values[OPTION_TAPS].text : "";
+  const bool is_taps = output->is_set && taps[0] == '@' && cli_is_same_file(taps + 1, output->text);
+  if (is_taps || (output->is_set && cli_is_same_file(set->operands[0], output->text)))
     return cli_fail(CLI_FAILED, set->command, "%s: the output would overwrite the input", output->text);
   done = cli_make_array_context(set, &job.context);
   if (done == CLI_DONE) done = make_taps(&job);

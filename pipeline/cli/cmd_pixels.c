@@ -66,8 +66,9 @@ static hs_status move_pixels(hs_context *context, hs_array *array, cli_memory *c
 }
 
 /* Replaces samples of 16 bits or floats by levels: the index of one of 256 equal bins between LOW and HIGH. NaN gets
-   level 0. This works in place, because a level is never longer than its sample. */
-static void make_levels(gray_array_job *job) {
+   level 0. This works in place, because a level is never longer than its sample. False: a
+   sample is outside the range, and the message names it. */
+static bool make_levels(gray_array_job *job) {
   const option_value *range = &job->set->values[OPTION_VALUE_RANGE];
   hs_array *array = &job->array;
   const bool is_float = array->type == HS_ELEMENT_F32;
@@ -81,11 +82,17 @@ static void make_levels(gray_array_job *job) {
     for (size_t x = 0; x < array->width; x++) {
       const double value =
           is_float ? (double)((const float *)(const void *)row)[x] : (double)((const uint16_t *)(const void *)row)[x];
+      if (value < low || value > high) {
+        snprintf(job->message, sizeof job->message,
+                 "sample %g is outside %g to %g: expected a --value-range that holds all", value, low, high);
+        return false;
+      }
       const double level = floor((value - low) / (high - low) * HIST_LEVELS);
       *levels++ = level >= HIST_LEVELS - 1 ? HIST_LEVELS - 1 : level > 0.0 ? (uint8_t)level : 0;
     }
   }
   *array = (hs_array){.data = job->image.data, .width = array->width, .height = array->height};
+  return true;
 }
 
 /* Creates the context and loads the image. Prints the reason of a failure; call gray_array_job_free in any case.
@@ -110,7 +117,7 @@ static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, 
       snprintf(job->message, sizeof job->message, "--equalize: the image has 16 bits or floats: expected 8 bits");
       return gray_array_job_fail(job, path);
     }
-    make_levels(job);
+    if (!make_levels(job)) return gray_array_job_fail(job, path);
   }
   const hs_status placed = move_pixels(job->context, &job->array, &job->copy);
   if (placed == HS_OK) return CLI_DONE;
@@ -125,6 +132,12 @@ static void gray_array_job_free(gray_array_job *job) {
   hs_destroy(job->context);
 }
 
+/* Returns whether the path is the image or the mask. */
+static bool is_input(const option_set *set, const char *path) {
+  const option_value *mask = &set->values[OPTION_MASK];
+  return cli_is_same_file(set->operands[0], path) || (mask->is_set && cli_is_same_file(mask->text, path));
+}
+
 /* Calls `write` with the stream of -o or standard output; the file is written atomically. */
 static cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *out, const void *result),
                                      const void *result) {
@@ -133,7 +146,7 @@ static cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *ou
     write(stdout, result);
     return CLI_DONE; /* main checks that everything was written */
   }
-  if (cli_is_same_file(job->set->operands[0], output->text)) {
+  if (is_input(job->set, output->text)) {
     snprintf(job->message, sizeof job->message, "the output would overwrite the input");
     return gray_array_job_fail(job, output->text);
   }
@@ -292,7 +305,7 @@ static cli_exit check_equalized(gray_array_job *job) {
 static cli_exit equalize(gray_array_job *job) {
   const char *path = job->set->values[OPTION_EQUALIZED_FILE].text;
   const hs_array *in = &job->array;
-  if (cli_is_same_file(job->set->operands[0], path)) {
+  if (is_input(job->set, path)) {
     snprintf(job->message, sizeof job->message, "the output would overwrite the input");
     return gray_array_job_fail(job, path);
   }

@@ -205,7 +205,7 @@ class _Work:
     def open(self) -> None:
         """Checks the folder, and removes results of other options."""
         before = self._read_state()
-        self.state = {name: before[name] for name in ("pairs", "mapped", "mapper", "undistorted") if name in before}
+        self.state = {name: before[name] for name in ("pairs", "mapped", "mapper", "model", "undistorted") if name in before}
         old = before.get("settings", self.settings)
         changed = [name for name in self.settings if name in _REPEATED and old.get(name) != self.settings[name]]
         for name in changed:
@@ -330,13 +330,14 @@ class _Work:
         given = self.settings
         made_of = f"{steps.digest_of(self.database, self.names)} {given['mapper']} {steps.pycolmap_module().__version__}"
         with self.progress.step("mapper"):
-            if self.state.get("mapped") != made_of or not (self.folder / "sparse" / "0" / "images.bin").exists():
+            sizes = steps.model_sizes(self.folder / "sparse" / "0")
+            if self.state.get("mapped") != made_of or not sizes or self.state.get("model") != sizes:
                 options = steps.MapperOptions(self.names, given["mapper"], given["threads"], bool(given["camera_params"]))
                 used = steps.estimate_poses(self.database, self.images, self.folder / "sparse", options,
                                             lambda done: self.progress.show(done, len(self.names)))
                 if not used:
                     raise FileError(self._why_no_model())
-                self.state.update(mapped=made_of, mapper=used)
+                self.state.update(mapped=made_of, mapper=used, model=steps.model_sizes(self.folder / "sparse" / "0"))
                 self.state.pop("undistorted", None)
                 self._write_state()
         self.progress.say(f"mapper: {self.state['mapper']}{self._took('mapper')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import importlib
@@ -320,6 +321,20 @@ def _mappers(module: Any, wanted: str) -> List[str]:
     return [wanted] if wanted != "auto" else [*(["global"] if has_global else []), "incremental"]
 
 
+def model_sizes(folder: pathlib.Path) -> Dict[str, int]:
+    """Bytes of each file of a model; empty without one."""
+    return {path.name: path.stat().st_size for path in sorted(folder.glob("*.bin"))}
+
+
+def _check_written(model: Any, folder: pathlib.Path) -> None:
+    """Refuses a model that is not completely on disk: pycolmap does not report a full disk."""
+    points = sum(51 + 8 * point.track.length() for point in model.points3D.values())
+    images = sum(73 + len(image.name.encode()) + 24 * image.num_points2D() for image in model.images.values())
+    sizes = model_sizes(folder)
+    if sizes.get("points3D.bin") != 8 + points or sizes.get("images.bin") != 8 + images or min(sizes.values()) <= 8:
+        raise OSError(errno.ENOSPC, "the model could not be written completely: is the disk full?")
+
+
 def estimate_poses(
     database: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, options: MapperOptions, registered: Callable[[int], None]
 ) -> str:
@@ -353,6 +368,7 @@ def estimate_poses(
         for number, model in enumerate(models):
             (work / "models" / str(number)).mkdir(parents=True)
             model.write(str(work / "models" / str(number)))
+            _check_written(model, work / "models" / str(number))
         if models:
             shutil.rmtree(folder, ignore_errors=True)
             (work / "models").rename(folder)

@@ -152,6 +152,8 @@ class Convolve(Case):
     def test_failures(self):
         self.write("signal.txt", b"1\n2\nx3\n")
         self.write("odd.bin", b"12345")
+        self.write("odd.txt", b"1 2 3")
+        self.write("taps.txt", b"1 2 3")
         self.write("empty.txt", b"# nothing\n")
         for arguments, expected in ((["signal.txt"], "--taps is missing"), (["signal.txt", "--taps", "mean:4"], "odd"),
                                     (["signal.txt", "--taps", "1,2"], "odd"), (["signal.txt", "--taps", "1,x,2"], "T1,T2"),
@@ -162,6 +164,7 @@ class Convolve(Case):
                                     (["empty.txt", "--taps", "1"], "no number"), (["none", "--taps", "1"], "none: No such"),
                                     (["signal.txt", "--taps", "1", "-o", "signal.txt"], "overwrite"),
                                     (["signal.txt", "--taps", "@none"], "none"),
+                                    (["odd.txt", "--taps", "@taps.txt", "-o", "taps.txt"], "overwrite"),
                                     (["signal.txt", "--taps", "1", "--max-memory", "1K"], "--max-memory")):
             self.assertIn(expected, self.run_it("convolve", *arguments, status=FAILED)[1])
         self.assertEqual(self.read("signal.txt"), b"1\n2\nx3\n")
@@ -234,6 +237,10 @@ class Hist(Case):
             self.assertEqual(file.read(2), b"P5")
         self.run_it("hist", "image.pgm", "--equalize", "y.pgm", "-o", "./y.pgm", status=USAGE)
         self.assertIn("overwrite", self.run_it("hist", "image.pgm", "--equalize", "image.pgm", status=FAILED)[1])
+        self.write("mask.pgm", self.read("image.pgm"))
+        for option in ("-o", "--equalize"):
+            self.assertIn("overwrite", self.run_it("hist", "image.pgm", "--mask", "mask.pgm", option, "mask.pgm", status=FAILED)[1])
+        self.assertEqual(self.read("mask.pgm"), self.read("image.pgm"))
         self.assertIn(".gif", self.run_it("hist", "image.pgm", "--equalize", "x.gif", status=FAILED)[1])
 
 

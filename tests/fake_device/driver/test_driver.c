@@ -183,6 +183,7 @@ TEST(test_reasons) {
   assert_reason(FAKE_CUDA_LACKING, "version=11080", "too old");
   assert_reason(FAKE_CUDA, "init=100", "0 devices: the driver shows no GPU");
   assert_reason(FAKE_CUDA, "init=803", "of different versions");
+  assert_reason(FAKE_CUDA, "init=999", "a fake error");
   assert_reason(FAKE_CUDA, "gpus=0", "0 devices: the driver shows no GPU");
   assert_reason(FAKE_CUDA, "load=209", "status 3: this build has no code for the device");
 }
