@@ -129,7 +129,7 @@ static bool time_picture(const peers_options *o, bench_report *report, const cha
   return done;
 }
 
-/* ---- peak memory: each contender runs in a process of its own, which prints its maximum resident size in KiB */
+/* ---- peak memory: each contender runs in a separate process, which prints its maximum resident size in KiB */
 
 static int run_child(const peers_options *o) {
   char message[MESSAGE_BYTES] = "";

@@ -5,7 +5,7 @@
  * A chunk begins when the bands of rows that it reads are made. Two orders are fixed. The later octaves begin only
  * after the search of the first octave, because they reuse the memory of its levels above S. The keypoints of the first
  * octave are listed before all others; they are oriented and described while the later octaves are made and searched.
- * The results equal those of stages run one after another.
+ * Running the stages one after another gives the same results.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H
 #define HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H

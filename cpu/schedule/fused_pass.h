@@ -32,8 +32,8 @@ _Static_assert((int)PASS_ROWS <= (int)WORK_BLOCK_ROWS && (int)PASS_ROWS % (int)R
 
 /* Sizes of one level in a fused pass. */
 typedef struct pass_level_size {
-  int32_t lag;           /* lag: number of rows that this level is behind level 0, a multiple of ROW_BLOCK */
-  int32_t halo;          /* halo: columns beyond the strip */
+  int32_t lag;           /* number of rows by which this level follows level 0, a multiple of ROW_BLOCK */
+  int32_t halo;          /* number of columns beyond the strip */
   int32_t rows;          /* capacity of the level's ring in rows, a multiple of ROW_BLOCK */
   int32_t filtered_rows; /* capacity of the ring with the previous level's rows, filtered along x */
 } pass_level_size;
@@ -51,8 +51,8 @@ typedef struct fused_pass_size {
 /* Computes the sizes. base: filter of the base. step[1..S+2]: filters of the level steps. */
 fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales);
 
-/* Returns the floats of octave_args.scratch for a frame on this many threads, without those of
- * fused_pass_escaped_floats. 0: octaves are made stage by stage, because there are too many threads, or because the
+/* Returns the number of floats of octave_args.scratch for a frame on this many threads; fused_pass_escaped_floats come
+ * on top. 0: octaves are made stage by stage, because there are too many threads, or because the
  * filters are so large that a fused pass saves no time. */
 size_t fused_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_filter *base,
                          const gaussian_filter *step, int32_t scales);

@@ -80,8 +80,8 @@ case RADIUS:                                                                    
 /* ------------------------------------------------- along x */
 
 #if SIMD_HAS_JOIN
-/* Returns the samples that are J before those of v, J at most JOINED_TAPS. b: the vector before v. c: the vector before
- * b. */
+/* Returns for each lane of v the sample J positions earlier; J is at most JOINED_TAPS. b is the vector before v, and c
+ * the vector before b. */
 enum { JOINED_TAPS = 15 };
 _Static_assert((int)JOINED_TAPS < 2 * SIMD_WIDTH, "left neighbours are in two vectors");
 #  define LEFT_OF(v, b, c, J)                                                                                          \

@@ -36,8 +36,8 @@ SIMD_INLINE __m256i simd_middle(simd_f32 low, simd_f32 high) {
                       : (n) < 4 ? _mm256_alignr_epi8(simd_middle(low, high), _mm256_castps_si256(low), 4 * (n)&15)     \
                                 : _mm256_alignr_epi8(_mm256_castps_si256(high), simd_middle(low, high), 4 * (n)&15))
 
-/* Return the neighbours of all lanes; low comes before high in memory. simd_before: the samples one position before
- * those of high. The other function: the samples one position after those of low. */
+/* Return the neighbours of all lanes; low comes before high in memory. simd_before returns for each lane of
+ * high the sample one position earlier; simd_after, for each lane of low, the sample one position later. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return simd_join(high, low, SIMD_WIDTH - 1); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return simd_join(high, low, 1); }
 
@@ -79,8 +79,8 @@ SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return _mm256_max_ep
 SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
 }
-/* 16-bit lanes, which wrap. Adds the two products of each lane's bytes: those of a are unsigned, up to 127; those of b
- * signed. */
+/* 16-bit lanes, whose sums wrap. Adds the two products of each lane's bytes. Bytes of a are unsigned, up to 127; bytes
+ * of b are signed. */
 #define SIMD_HAS_I16 1
 SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm256_add_epi16(sum, _mm256_maddubs_epi16(a, b));

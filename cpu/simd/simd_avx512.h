@@ -30,8 +30,8 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
 #define simd_join(high, low, n)                                                                                        \
   _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(high), _mm512_castps_si512(low), (n)))
 
-/* Return the neighbours of all lanes; low comes before high in memory. simd_before: the samples one position before
- * those of high. The other function: the samples one position after those of low. */
+/* Return the neighbours of all lanes; low comes before high in memory. simd_before returns for each lane of
+ * high the sample one position earlier; simd_after, for each lane of low, the sample one position later. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return simd_join(high, low, SIMD_WIDTH - 1); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return simd_join(high, low, 1); }
 
@@ -81,8 +81,8 @@ SIMD_INLINE simd_i32 simd_dot_bytes(simd_i32 sum, simd_i32 unsigned_bytes, simd_
 SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 }
-/* 16-bit lanes, which wrap. Adds the two products of each lane's bytes: those of a are unsigned, up to 127; those of b
- * signed. */
+/* 16-bit lanes, whose sums wrap. Adds the two products of each lane's bytes. Bytes of a are unsigned, up to 127; bytes
+ * of b are signed. */
 #define SIMD_HAS_I16 1
 SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm512_add_epi16(sum, _mm512_maddubs_epi16(a, b));
