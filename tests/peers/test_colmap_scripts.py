@@ -21,59 +21,13 @@ except ImportError as error:
     sys.exit(SKIPPED)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import colmap_calls  # noqa: E402
 import plane_views  # noqa: E402
 from plane_views import VIEWS  # noqa: E402
 
 COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 PROGRAM = os.path.join(os.path.dirname(COMMAND), "hartsift-colmap")
 PACKAGES = str(pathlib.Path(__file__).resolve().parents[2] / "python")
-
-# The calls that scripts pass to a shell or start, as recorded. COLMAP stands for the program, WORK for the test's
-# folder.
-CALLS = {
-    # nerfstudio-project/nerfstudio 50e0e3c7, nerfstudio/process_data/colmap_utils.py, run_colmap
-    "nerfstudio": """
-        COLMAP -h
-        COLMAP feature_extractor --database_path WORK/database.db --image_path WORK/photos --ImageReader.single_camera 1
-            --ImageReader.camera_model OPENCV --SiftExtraction.use_gpu 1
-        COLMAP vocab_tree_matcher --database_path WORK/database.db --SiftMatching.use_gpu 1
-            --VocabTreeMatching.vocab_tree_path "WORK/vocab_tree.fbow"
-        COLMAP mapper --database_path WORK/database.db --image_path WORK/photos --output_path WORK/sparse
-            --Mapper.ba_global_function_tolerance=1e-6
-        COLMAP bundle_adjuster --input_path WORK/sparse/0 --output_path WORK/sparse/0 --BundleAdjustment.refine_principal_point 1
-        """,
-    # graphdeco-inria/gaussian-splatting 019702a8, convert.py with --skip_alignment
-    "gaussian-splatting": """
-        "COLMAP" feature_extractor --database_path WORK/database.db --image_path WORK/photos --ImageReader.single_camera 1
-            --ImageReader.camera_model OPENCV --SiftExtraction.use_gpu 1
-        "COLMAP" exhaustive_matcher --database_path WORK/database.db --SiftMatching.use_gpu 1
-        "COLMAP" mapper --database_path WORK/database.db --image_path WORK/photos --output_path WORK/sparse
-            --Mapper.ba_global_function_tolerance=0.000001
-        "COLMAP" image_undistorter --image_path WORK/photos --input_path WORK/sparse/0 --output_path WORK --output_type COLMAP
-        """,
-    # NVlabs/instant-ngp abe236ee, scripts/colmap2nerf.py, run_colmap
-    "instant-ngp": """
-        COLMAP feature_extractor --ImageReader.camera_model OPENCV --ImageReader.camera_params ""
-            --SiftExtraction.estimate_affine_shape=true --SiftExtraction.domain_size_pooling=true --ImageReader.single_camera 1
-            --database_path WORK/database.db --image_path "WORK/photos"
-        COLMAP sequential_matcher --SiftMatching.guided_matching=true --database_path WORK/database.db
-        COLMAP mapper --database_path WORK/database.db --image_path "WORK/photos" --output_path WORK/sparse
-        COLMAP bundle_adjuster --input_path WORK/sparse/0 --output_path WORK/sparse/0 --BundleAdjustment.refine_principal_point 1
-        COLMAP model_converter --input_path WORK/sparse/0 --output_path WORK/text --output_type TXT
-        """,
-    # cre185/InstantSfM fc085662, instantsfm/controllers/feature_handler.py, GenerateDatabase
-    "InstantSfM": """
-        COLMAP feature_extractor --image_path WORK/photos --database_path WORK/database.db --ImageReader.camera_model SIMPLE_RADIAL
-            --ImageReader.single_camera 0 --ImageReader.single_camera_per_folder 0 --SiftExtraction.use_gpu 0
-        COLMAP exhaustive_matcher --database_path WORK/database.db --SiftMatching.use_gpu 0
-        """,
-    # pals-ttic/fastmap dafd1651, README.md
-    "FastMap": """
-        COLMAP feature_extractor --database_path WORK/database.db --image_path WORK/photos
-        COLMAP exhaustive_matcher --database_path WORK/database.db
-        """,
-}
-
 
 class Defaults(unittest.TestCase):
     @unittest.skipUnless(shutil.which("colmap"), "COLMAP is not installed")
@@ -132,17 +86,14 @@ class Scripts(unittest.TestCase):
 
     def check_passed_on(self, script):
         """Checks that the calls after matching were passed to COLMAP unchanged."""
-        wanted = [" ".join(shlex.split(call.replace("WORK", str(self.work)))) for call in self.calls(script)]
+        wanted = [" ".join(shlex.split(call.replace("WORK", str(self.work)))) for call in colmap_calls.calls(script)]
         self.assertEqual((self.work / "passed_on").read_text().splitlines(),
                          [call for call in wanted if not call.startswith(("-h", "feature_extractor")) and "_matcher" not in call])
-
-    def calls(self, script):
-        return CALLS[script].replace("COLMAP ", "CALL ").replace('"COLMAP"', "CALL").replace("output_type CALL", "output_type COLMAP").split("CALL")[1:]
 
     def replay(self, script, colmap="pycolmap"):
         """Runs the calls; returns their outputs. colmap: program for the commands that hartsift-colmap passes on."""
         outputs = []
-        for call in self.calls(script):
+        for call in colmap_calls.calls(script):
             arguments = shlex.split(call.replace("WORK", str(self.work)))
             run = self.colmap(*arguments, other=colmap)
             self.assertEqual(run.returncode, 0, f"{arguments}: {run.stderr[-2000:]}")
