@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -34,16 +35,31 @@ static FILE *atomic_file_fail(atomic_file *file, hs_status status, int error, co
   return NULL;
 }
 
+/* Returns the number of the descriptor that a path names, such as 3 for /dev/fd/3; -1 for other paths. */
+static int atomic_file_descriptor_of(const char *path) {
+  static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    const size_t length = strlen(folders[i]);
+    if (strncmp(path, folders[i], length) != 0) continue;
+    const char *number = path + length;
+    const size_t digits = strspn(number, "0123456789");
+    if (digits > 0 && digits < 8 && number[digits] == '\0') return atoi(number);
+  }
+  return -1;
+}
+
 /* Returns the length of the path up to and including the last slash. */
 static size_t atomic_file_folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return !slash ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* Resolves symbolic links in the last part of file->target. The link may be dangling. */
+/* Resolves symbolic links in the last part of file->target, up to the name of a descriptor. The link may be
+   dangling. */
 static bool atomic_file_follow_links(atomic_file *file) {
   for (int link = 0; link < ATOMIC_FILE_MAX_LINKS; link++) {
     struct stat info;
+    if (atomic_file_descriptor_of(file->target) >= 0) return true;
     if (lstat(file->target, &info) != 0 || !S_ISLNK(info.st_mode)) return true;
     /* file->temporary is still unused and serves as the buffer. */
     const ssize_t length = readlink(file->target, file->temporary, sizeof file->temporary - 1);
@@ -64,6 +80,18 @@ static bool atomic_file_follow_links(atomic_file *file) {
 static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
   file->stream = fopen(path, "wb");
   return file->stream ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
+}
+
+/* Writes into an open descriptor, where the last writer stopped: a file that was opened for appending keeps its
+   content. */
+static FILE *atomic_file_open_descriptor(atomic_file *file, int descriptor, const char *path) {
+  if (descriptor == STDOUT_FILENO) (void)fflush(stdout);
+  const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  file->stream = own >= 0 ? fdopen(own, "wb") : NULL;
+  if (file->stream) return file->stream;
+  atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
+  if (own >= 0) close(own);
+  return NULL;
 }
 
 /* ---- hooks for temporary files: empty weak symbols, which a program may define */
@@ -191,6 +219,8 @@ static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follo
     return file->stream;
   }
 
+  if (follows_links && atomic_file_follow_links(file) && atomic_file_descriptor_of(file->target) >= 0)
+    return atomic_file_open_descriptor(file, atomic_file_descriptor_of(file->target), path);
   struct stat existing;
   const bool exists = atomic_file_exists(path, follows_links, &existing);
   if (exists && S_ISDIR(existing.st_mode)) return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
@@ -206,7 +236,7 @@ static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follo
     struct stat followed;
     if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino ||
         followed.st_dev != existing.st_dev) {
-      /* A link such as /proc/self/fd/1, whose text is not the path of the open file. */
+      /* A link of another process such as /proc/1/fd/1, whose text is not the path of the open file. */
       return atomic_file_open_through(file, path);
     }
   }

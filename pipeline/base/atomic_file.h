@@ -33,9 +33,10 @@ typedef struct atomic_file {
 } atomic_file;
 
 /* Opens path for binary writing; "-" is standard output. A symbolic link stays, and the file that it names is replaced.
-   A device, pipe or socket is written directly. A replaced file keeps its permissions and, if the process may set them,
-   its owner and group; if the group cannot be set, the group gets no permissions. An SQLite database is refused. Null
-   on failure with status HS_ERR_ARGUMENT (null or empty path) or HS_ERR_IO. */
+   A device, pipe or socket is written directly, and so is an open descriptor (/dev/stdout, /dev/fd/N). A replaced file
+   keeps its permissions and, if the process may set them, its owner and group; if the group cannot be set, the group
+   gets no permissions. An SQLite database is refused. Null on failure with status HS_ERR_ARGUMENT (null or empty path)
+   or HS_ERR_IO. */
 FILE *atomic_file_open(atomic_file *file, const char *path);
 
 /* As atomic_file_open, but replaces a symbolic link by the file. For names that the user did not choose, in folders
