@@ -226,7 +226,10 @@ static hs_status load_file(image_request *request, hs_source *loaded) {
     if (status != HS_OK) return status;
   }
   load_buffer buffer = {0};
+  struct stat info;
   hs_status status = load_read_stream(request, stream, expected_bytes, &buffer);
+  if (status == HS_OK && buffer.size == 0 && fstat(fileno(stream), &info) == 0 && S_ISFIFO(info.st_mode))
+    status = image_fail(request, HS_ERR_IO, "a pipe into which no program writes");
   if (!standard_input) fclose(stream);
   if (status == HS_OK) {
     request->bytes = buffer.bytes;
