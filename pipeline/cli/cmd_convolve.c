@@ -12,6 +12,8 @@
 #include "pipeline/formats/common/text_cursor.h"
 #include "stages/table_math.h"
 
+#define PRODUCTS_MAX 1e12 /* of taps and numbers: some ten minutes on one core */
+
 typedef enum signal_form { SIGNAL_TEXT, SIGNAL_NPY, SIGNAL_BINARY } signal_form;
 
 /* A signal in memory: `array.height` rows of `array.width` numbers, float or double. */
@@ -221,18 +223,24 @@ static cli_exit make_gauss(convolve_job *job, const char *number) {
   return CLI_DONE;
 }
 
+static cli_exit wrong_tap(const convolve_job *job, size_t tap, const char *fault) {
+  char expected[96];
+  snprintf(expected, sizeof expected, "mean:N, gauss:SIGMA, @FILE or T1,T2,...; tap %zu is %s", tap + 1, fault);
+  return wrong_taps(job, expected);
+}
+
 /* T1,T2,... */
 static cli_exit make_list(convolve_job *job, const char *text) {
   size_t count = 1;
   for (const char *at = text; *at != '\0'; at++) count += *at == ',';
-  if (count % 2 == 0) return wrong_taps(job, "an odd number of taps");
   const cli_exit done = alloc_taps(job, count);
   for (size_t j = 0; done == CLI_DONE && j < count; j++) {
     const size_t size = strcspn(text, ",");
-    if (!number_to_double(text, size, &job->taps[j])) return wrong_taps(job, "mean:N, gauss:SIGMA, @FILE or T1,T2,...");
+    if (!number_to_double(text, size, &job->taps[j]))
+      return wrong_tap(job, j, size == 0 ? "empty" : "no finite number");
     text += size + 1;
   }
-  return done;
+  return done != CLI_DONE || count % 2 == 1 ? done : wrong_taps(job, "an odd number of taps");
 }
 
 /* Loads the taps of "@FILE". */
@@ -259,7 +267,8 @@ static cli_exit make_taps(convolve_job *job) {
                     "--taps is missing: expected mean:N, gauss:SIGMA, @FILE or T1,T2,...");
   if (strncmp(taps->text, "mean:", 5) == 0) return make_mean(job, taps->text + 5);
   if (strncmp(taps->text, "gauss:", 6) == 0) return make_gauss(job, taps->text + 6);
-  return taps->text[0] == '@' ? load_taps(job, taps->text + 1) : make_list(job, taps->text);
+  if (taps->text[0] != '@') return make_list(job, taps->text);
+  return taps->text[1] != '\0' ? load_taps(job, taps->text + 1) : wrong_taps(job, "@ and the name of a file");
 }
 
 /* ---- writing */
@@ -282,16 +291,25 @@ static void put_number(feature_sink *sink, const signal_data *signal, size_t ind
     sink_bytes(sink, text, number_from_double_exactly(value, text));
 }
 
-/* Writes one number per line, or for a two-dimensional array one row per line. JSON: {"values": [...]}. */
-static void put_text(feature_sink *sink, const signal_data *signal, bool json) {
+/* Writes one number per line, or for a two-dimensional array one row per line. */
+static void put_text(feature_sink *sink, const signal_data *signal) {
   const size_t width = signal->array.width, count = width * signal->array.height;
-  if (json) sink_text(sink, "{\"values\": [");
   for (size_t i = 0; i < count; i++) {
-    if (json && i > 0) sink_text(sink, ", ");
-    put_number(sink, signal, i, json);
-    if (!json) sink_text(sink, signal->rank == 2 && (i + 1) % width != 0 ? " " : "\n");
+    put_number(sink, signal, i, false);
+    sink_text(sink, signal->rank == 2 && (i + 1) % width != 0 ? " " : "\n");
   }
-  if (json) sink_text(sink, "]}\n");
+}
+
+/* Writes {"values": [...]}; the value of a two-dimensional array has a list for each row. */
+static void put_json(feature_sink *sink, const signal_data *signal) {
+  const size_t width = signal->array.width, count = width * signal->array.height;
+  const bool has_rows = signal->rank == 2;
+  sink_text(sink, has_rows ? "{\"values\": [[" : "{\"values\": [");
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0) sink_text(sink, has_rows && i % width == 0 ? "], [" : ", ");
+    put_number(sink, signal, i, true);
+  }
+  sink_text(sink, has_rows ? "]]}\n" : "]}\n");
 }
 
 static void put_signal(FILE *stream, const signal_data *signal, const char *path, bool json) {
@@ -300,7 +318,7 @@ static void put_signal(FILE *stream, const signal_data *signal, const char *path
   feature_sink sink;
   sink_begin(&sink, stream, NULL);
   if (form_of(path) == SIGNAL_TEXT) {
-    put_text(&sink, signal, json);
+    (json ? put_json : put_text)(&sink, signal);
   } else {
     if (form_of(path) == SIGNAL_NPY)
       npy_put_header(&sink, is_float ? "<f4" : "<f8", signal->rank, signal->rank == 2 ? array->height : array->width,
@@ -330,6 +348,17 @@ static cli_exit write_signal(convolve_job *job) {
 
 /* ---- the command */
 
+/* Refuses a convolution that takes many minutes: the time grows with the product of taps and numbers. */
+static cli_exit check_work(const convolve_job *job) {
+  const double count = (double)job->in.array.width * (double)job->in.array.height;
+  if (count * (double)job->tap_count <= PRODUCTS_MAX) return CLI_DONE;
+  return cli_fail(
+      CLI_FAILED, job->set->command,
+      "%s: %zu taps for %.0f numbers are %.2g products: expected at most %.2g; use fewer taps, or split the "
+      "signal",
+      shown_name(job->set->operands[0]), job->tap_count, count, count * (double)job->tap_count, PRODUCTS_MAX);
+}
+
 static cli_exit convolve(convolve_job *job) {
   const char *path = job->set->operands[0];
   const option_value *ends_value = &job->set->values[OPTION_ENDS];
@@ -347,14 +376,17 @@ static cli_exit convolve(convolve_job *job) {
 cli_exit cmd_convolve(const option_set *set) {
   convolve_job job = {.set = set};
   const option_value *output = &set->values[OPTION_OUTPUT];
-  cli_exit done = CLI_DONE;
   const char *taps = set->values[OPTION_TAPS].is_set ? set->values[OPTION_TAPS].text : "";
   const bool is_taps = output->is_set && taps[0] == '@' && cli_is_same_file(taps + 1, output->text);
   if (is_taps || (output->is_set && cli_is_same_file(set->operands[0], output->text)))
     return cli_fail(CLI_FAILED, set->command, "%s: the output would overwrite the input", output->text);
-  done = cli_make_array_context(set, &job.context);
+  if (output->is_set && set->values[OPTION_JSON].is_set && form_of(output->text) != SIGNAL_TEXT)
+    return cli_fail(CLI_USAGE, set->command, "--json and --output '%s' name two formats: expected one of them",
+                    output->text);
+  cli_exit done = cli_make_array_context(set, &job.context);
   if (done == CLI_DONE) done = make_taps(&job);
   if (done == CLI_DONE) done = load_signal(&job, set->operands[0], &job.in);
+  if (done == CLI_DONE) done = check_work(&job);
   if (done == CLI_DONE) done = convolve(&job);
   if (done == CLI_DONE) done = write_signal(&job);
   cli_memory_free(&job.in.memory);

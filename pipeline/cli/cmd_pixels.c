@@ -95,6 +95,20 @@ static bool make_levels(gray_array_job *job) {
   return true;
 }
 
+/* Loads the image. With any_samples, samples without a known range are loaded as they are. */
+static hs_status load_gray(gray_array_job *job, const char *path, bool any_samples) {
+  static const float limit = 1.5e38f; /* widest range that the library takes */
+  job->input.keeps_stdin = true;
+  hs_status status = cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message);
+  if (status != HS_ERR_UNSUPPORTED || !any_samples) return status;
+  job->input.load.range_low = -limit;
+  job->input.load.range_high = limit;
+  status = cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message);
+  if (status == HS_ERR_ARGUMENT)
+    snprintf(job->message, sizeof job->message, "samples are NaN, infinite or beyond 3e38: replace them");
+  return status;
+}
+
 /* Creates the context and loads the image. Prints the reason of a failure; call gray_array_job_free in any case.
    levels: samples that do not have 8 bits are replaced by levels. */
 static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, bool levels) {
@@ -109,7 +123,7 @@ static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, 
   const cli_exit created = cli_make_array_context(set, &job->context);
   if (created != CLI_DONE) return created;
   const char *path = set->operands[0];
-  if (cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message) != HS_OK)
+  if (load_gray(job, path, !levels) != HS_OK)
     return gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard input" : path);
   job->array = gray_array_of(&job->image);
   if (levels && job->image.type != HS_U8) {

@@ -7,10 +7,11 @@ import json
 import os
 import random
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import FAILED, USAGE, CommandCase, main  # noqa: E402
+from command_case import COMMAND, FAILED, USAGE, CommandCase, main  # noqa: E402
 
 WIDTH, HEIGHT = 53, 37
 
@@ -66,6 +67,21 @@ class Stats(Case):
         tile = self.records("deep.pgm", "--threshold", "3999.5")["tiles"][0]
         self.assertEqual((tile["sum"], tile["min"], tile["max"], tile["above"]), (sum(values), 0, 65535, 2))
 
+    def test_floats_without_a_range(self):
+        def tiff(name, samples):
+            data = struct.pack(f"<{len(samples)}f", *samples)
+            entries = ((256, len(samples)), (257, 1), (258, 32), (259, 1), (262, 1), (273, 8), (277, 1), (278, 1), (279, len(data)), (339, 3))
+            self.write(name, b"II*\0" + struct.pack("<I", 8 + len(data)) + data + struct.pack("<H", len(entries)) +
+                       b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in entries) + bytes(4))
+        tiff("heights.tif", [-300.0, 0.5, 2000.25])
+        tile = self.records("heights.tif", "--threshold", "0.5")["tiles"][0]
+        self.assertEqual((tile["sum"], tile["min"], tile["max"], tile["above"]), (1700.75, -300.0, 2000.25, 1))
+        self.assertEqual(self.records("-", stdin=self.read("heights.tif"))["tiles"][0]["max"], 2000.25)
+        tiff("gap.tif", [1.0, float("nan")])
+        errors = self.run_it("stats", "gap.tif", status=FAILED)[1]
+        self.assertIn("gap.tif: samples are NaN", errors)
+        self.assertNotIn("mask", errors)
+
     def test_same_bytes_everywhere(self):
         expected = self.run_it("stats", "@scene:700x500", "--tile", "33x21", environment={"HARTSIFT_CPU": "ref"})[0]
         for threads in ("1", "3"):
@@ -78,6 +94,11 @@ class Stats(Case):
         self.assertEqual(self.read("tiles.csv"), plain)
         self.run_it("stats", "image.pgm", "-o", "tiles.json")
         self.assertEqual(json.loads(self.read("tiles.json")), self.records("image.pgm"))
+        for name in ("/dev/stdout", "/proc/self/fd/1"):  # an open file keeps what it has
+            self.write("log", b"before\n")
+            with open(self.path("log"), "ab") as log:
+                subprocess.run([COMMAND, "stats", "image.pgm", "-o", name], cwd=self.folder, env=self.environment(), stdout=log, check=True)
+            self.assertEqual(self.read("log"), b"before\n" + plain)
 
     def test_failures(self):
         for arguments, expected in ((["image.pgm", "--tile", "0x3"], "--tile"), (["image.pgm", "--tile", "3"], "WxH"),
@@ -85,6 +106,8 @@ class Stats(Case):
                                     (["image.pgm", "--threshold", "nan"], "--threshold"), ([], "IMAGE")):
             self.assertIn(expected, self.run_it("stats", *arguments, status=USAGE)[1])
         self.assertIn("absent.pgm", self.run_it("stats", "absent.pgm", status=FAILED)[1])
+        os.mkfifo(self.path("pipe.pgm"))
+        self.assertIn("pipe.pgm: a pipe", self.run_it("stats", "pipe.pgm", status=FAILED)[1])
         before = self.read("image.pgm")
         self.assertIn("overwrite", self.run_it("stats", "image.pgm", "-o", "image.pgm", status=FAILED)[1])
         self.assertEqual(self.read("image.pgm"), before)
@@ -148,15 +171,19 @@ class Convolve(Case):
         self.assertEqual(self.run_it("convolve", "rows.npy", "--taps", "0,0,1")[0], b"0 1 2\n0 8 16\n")
         self.run_it("convolve", "rows.npy", "--taps", "0,1,0", "-o", "same.npy")
         self.assertEqual(self.read("same.npy"), self.read("rows.npy"))
+        self.assertEqual(json.loads(self.run_it("convolve", "rows.npy", "--taps", "1", "--json")[0]), {"values": [[1, 2, 4], [8, 16, 32]]})
 
     def test_failures(self):
         self.write("signal.txt", b"1\n2\nx3\n")
         self.write("odd.bin", b"12345")
+        self.write("long.bin", bytes(480000))
         self.write("odd.txt", b"1 2 3")
         self.write("taps.txt", b"1 2 3")
         self.write("empty.txt", b"# nothing\n")
         for arguments, expected in ((["signal.txt"], "--taps is missing"), (["signal.txt", "--taps", "mean:4"], "odd"),
                                     (["signal.txt", "--taps", "1,2"], "odd"), (["signal.txt", "--taps", "1,x,2"], "T1,T2"),
+                                    (["signal.txt", "--taps", "1,,2"], "tap 2 is empty"), (["signal.txt", "--taps", "@"], "name of a file"),
+                                    (["signal.txt", "--taps", "1", "--json", "-o", "x.npy"], "two formats"),
                                     (["signal.txt", "--taps", "gauss:0"], "gauss:SIGMA"),
                                     (["signal.txt", "--taps", "1", "--ends", "wrap"], "zero")):
             self.assertIn(expected, self.run_it("convolve", *arguments, status=USAGE)[1])
@@ -165,7 +192,8 @@ class Convolve(Case):
                                     (["signal.txt", "--taps", "1", "-o", "signal.txt"], "overwrite"),
                                     (["signal.txt", "--taps", "@none"], "none"),
                                     (["odd.txt", "--taps", "@taps.txt", "-o", "taps.txt"], "overwrite"),
-                                    (["signal.txt", "--taps", "1", "--max-memory", "1K"], "--max-memory")):
+                                    (["signal.txt", "--taps", "1", "--max-memory", "1K"], "--max-memory"),
+                                    (["long.bin", "--taps", "mean:16777215"], "products")):
             self.assertIn(expected, self.run_it("convolve", *arguments, status=FAILED)[1])
         self.assertEqual(self.read("signal.txt"), b"1\n2\nx3\n")
 

@@ -141,7 +141,7 @@ static const char *const stats_details[] = {
     "Prints sum, mean, minimum, maximum and the number of pixels above a threshold, for the whole of IMAGE or for each "
     "tile of it: tiles from the top-left corner, row by row, the last ones as small as what is left. IMAGE is a PNG, "
     "JPEG, TIFF, WebP, BMP, PGM, PPM or PAM file, '-' for standard input, or @scene[:WxH[:SEED]]; colour is read as gray, and 16-bit "
-    "values count as they are.",
+    "values and floats count as they are.",
     "CSV with the columns x, y, width, height (of the tile, pixels), sum, mean, min, max, above (how many pixels have a value "
     "above --threshold); with --json, or where FILE ends in .json, {\"tiles\": [{the same names}, ...]}.",
     NULL,
@@ -161,7 +161,7 @@ static const char *const convolve_details[] = {
     "dimensions: each row by itself), doubles without a header (.bin), or '-' for text on standard input. Lines that "
     "begin with '#' are skipped.",
     "The result has as many numbers: text with as many digits as restore each of them, or what the ending of FILE says; "
-    "float arrays stay float. With --json, {\"values\": [...]}. The bytes are the same on every device.",
+    "float arrays stay float. With --json, {\"values\": [...]}, of two dimensions a list for each row. The bytes are the same on every device.",
     NULL,
 };
 
