@@ -204,7 +204,13 @@ class Options(ColmapCase):
             (("--ImageReader.camera_params", "1,2"), "expected the 4 numbers of SIMPLE_RADIAL"),
             (("--camera_mode", "4"), "--camera_mode '4'"),
             (("--descriptor_normalization", "max"), "expected l1_root or l2"),
-            (("--SiftExtraction.first_octave", "9"), "first_octave"),
+            (("--SiftExtraction.first_octave", "9"), "--SiftExtraction.first_octave '9'"),
+            *(((f"--SiftExtraction.{name}", value), f"--SiftExtraction.{name} '{value}': expected") for name, value in (
+                ("num_octaves", "0"), ("max_num_orientations", "0"), ("max_image_size", "0"), ("max_image_size", "-2"),
+                ("peak_threshold", "0"), ("edge_threshold", "0"), ("octave_resolution", "9"), ("max_num_features", "99999999999"))),
+            (("--FeatureExtraction.use_gpu", "1", "--FeatureExtraction.gpu_index", "abc"), "--FeatureExtraction.gpu_index 'abc'"),
+            (("--SiftExtraction.domain_size_pooling", "1", "--SiftExtraction.dsp_max_scale", "9"), "--SiftExtraction.dsp_max_scale '9'"),
+            (("--ImageReader.existing_camera_id", "7"), "--ImageReader.existing_camera_id '7'"),
         ):
             self.assertIn(message, self.extract(*options, status=FAILED))
         self.assertFalse(os.path.exists(self.path("d.db")))
@@ -422,7 +428,7 @@ class Matches(ColmapCase):
         self.write("d.db", Matches.database)
         self.match("exhaustive_matcher", "--SiftMatching.planar_scene", "1", "--SiftMatching.guided_matching=true")
         self.assertEqual({config for (config,) in self.ask("SELECT config FROM two_view_geometries")}, {6})
-        for option, value in (("SiftMatching.max_ratio", "0"), ("SiftMatching.max_distance", "-1"), ("TwoViewGeometry.confidence", "1"),
+        for option, value in (("SiftMatching.max_ratio", "0"), ("SiftMatching.max_distance", "-1"), ("TwoViewGeometry.confidence", "2"),
                               ("TwoViewGeometry.max_error", "0"), ("TwoViewGeometry.max_num_trials", "0")):
             self.assertIn(option.rpartition(".")[2], self.match("exhaustive_matcher", f"--{option}", value, status=FAILED))
 

@@ -28,6 +28,7 @@ typedef struct extract_job {
   hs_colmap_database *database;
   size_t *wanted; /* images without features in the database */
   size_t wanted_count, reported, done, failed;
+  colmap_gpus gpus;
   hs_options features, device_options[COLMAP_GPUS_MAX];
   const hs_options *device_pointers[COLMAP_GPUS_MAX];
   hs_load_options load;
@@ -69,41 +70,65 @@ cli_exit colmap_create_database(const colmap_options *options) {
 
 /* ------------------------------------------------------------------ options of extraction */
 
-static cli_exit read_normalization(const char *text, hs_options *features) {
-  const bool is_root = strcasecmp(text, "l1_root") == 0;
-  if (!is_root && strcasecmp(text, "l2") != 0) return fail("--descriptor_normalization", "expected l1_root or l2");
+/* Limits of COLMAP's options that hartsift's options of the same meaning have. */
+enum { FEATURES_END = 1 << 30, OCTAVE_FIRST = -1, OCTAVE_LAST = 3, SCALES_END = 8, SIZES_FIRST = 2, SIZES_END = 16 };
+enum { THREADS_END = 1024, OCTAVES_END = 32, ORIENTATIONS_END = 18 }; /* more has no effect */
+static const double dsp_first = 0.125, dsp_middle = 1.0, dsp_end = 4.0, edge_first = 1.0, edge_end = 1000.0;
+
+static int32_t at_most(int64_t value, int32_t most) { return value > most ? most : (int32_t)value; }
+
+static bool read_normalization(const colmap_value *value, hs_options *features) {
+  const bool is_root = strcasecmp(value->text, "l1_root") == 0;
   features->norm = is_root ? HS_NORM_ROOT : HS_NORM_L2;
-  return CLI_DONE;
+  return colmap_expect(value, is_root || strcasecmp(value->text, "l2") == 0, "l1_root or l2");
 }
 
-/* Converts an integer to 32 bits. A number out of range stays out of the option's range. */
-static int32_t narrow(int64_t value) {
-  return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
+/* Reads the options of domain-size pooling. COLMAP's last size is a step below dsp_max_scale. */
+static bool read_sizes(const colmap_value *values, hs_options *features) {
+  const double smallest = values[COLMAP_DSP_SMALLEST].number, end = values[COLMAP_DSP_LARGEST].number;
+  features->dsp = 1;
+  if (!colmap_expect_integer(&values[COLMAP_DSP_SIZES], SIZES_FIRST, SIZES_END, &features->dsp_sizes) ||
+      !colmap_expect_number(&values[COLMAP_DSP_SMALLEST], dsp_first, dsp_middle))
+    return false;
+  const double sizes = (double)features->dsp_sizes, share = 1.0 - 1.0 / sizes;
+  features->dsp_smallest = (float)smallest;
+  features->dsp_largest = (float)(end - (end - smallest) / sizes);
+  return colmap_expect_number(&values[COLMAP_DSP_LARGEST], (dsp_middle - smallest / sizes) / share,
+                              (dsp_end - smallest / sizes) / share);
+}
+
+/* Reads the thresholds; a peak_threshold counts for one of the scales of an octave. */
+static bool read_thresholds(const colmap_value *values, hs_options *features) {
+  char what[64];
+  const double peak = values[COLMAP_PEAK_THRESHOLD].number, most = 1.0 / (double)features->scales;
+  snprintf(what, sizeof what, "a number above 0, at most %.4g", most);
+  features->contrast = (float)(peak * (double)features->scales);
+  features->edge = (float)values[COLMAP_EDGE_THRESHOLD].number;
+  return colmap_expect(&values[COLMAP_PEAK_THRESHOLD], peak > 0.0 && features->contrast <= 1.0f, what) &&
+         colmap_expect_number(&values[COLMAP_EDGE_THRESHOLD], edge_first, edge_end);
 }
 
 static cli_exit fill_features(const colmap_value *values, hs_options *features) {
   hs_options_init(features, HS_PROFILE_COLMAP);
-  const int64_t threads = values[COLMAP_EXTRACTION_THREADS].integer;
-  features->threads = threads > 0 ? narrow(threads) : 0;
+  const int64_t threads = values[COLMAP_EXTRACTION_THREADS].integer, octaves = values[COLMAP_OCTAVES].integer;
+  const int64_t orientations = values[COLMAP_MAX_ORIENTATIONS].integer, size = values[COLMAP_MAX_IMAGE_SIZE].integer;
+  features->threads = threads > 0 ? at_most(threads, THREADS_END) : 0;
   features->max_pixels = UINT64_MAX;
-  features->max_features = narrow(values[COLMAP_MAX_FEATURES].integer);
-  features->first_octave = narrow(values[COLMAP_FIRST_OCTAVE].integer);
-  features->octaves = narrow(values[COLMAP_OCTAVES].integer);
-  features->scales = narrow(values[COLMAP_OCTAVE_RESOLUTION].integer);
-  features->contrast = (float)(values[COLMAP_PEAK_THRESHOLD].number * (double)features->scales);
-  features->edge = (float)values[COLMAP_EDGE_THRESHOLD].number;
+  features->octaves = octaves > 0 ? at_most(octaves, OCTAVES_END) : 0; /* 0: as many as the image allows */
   features->affine = values[COLMAP_AFFINE].flag;
-  features->max_orientations = narrow(values[COLMAP_MAX_ORIENTATIONS].integer);
+  features->max_orientations = at_most(orientations, ORIENTATIONS_END);
   features->upright = values[COLMAP_UPRIGHT].flag;
-  features->dsp = values[COLMAP_DSP].flag;
-  features->dsp_smallest = (float)values[COLMAP_DSP_SMALLEST].number;
-  features->dsp_sizes = narrow(values[COLMAP_DSP_SIZES].integer);
-  /* COLMAP's last size is a step below dsp_max_scale. */
-  const double smallest = values[COLMAP_DSP_SMALLEST].number, end = values[COLMAP_DSP_LARGEST].number;
-  const double step = features->dsp_sizes > 0 ? (end - smallest) / features->dsp_sizes : 0.0;
-  features->dsp_largest = (float)(end - step);
-  if (features->max_features <= 0) return fail("--SiftExtraction.max_num_features", "expected a whole number above 0");
-  return read_normalization(values[COLMAP_NORMALIZATION].text, features);
+  const bool is_right =
+      colmap_expect(&values[COLMAP_MAX_IMAGE_SIZE], size == -1 || size > 0, "-1, or a whole number above 0") &&
+      colmap_expect_integer(&values[COLMAP_MAX_FEATURES], 1, FEATURES_END, &features->max_features) &&
+      colmap_expect_integer(&values[COLMAP_FIRST_OCTAVE], OCTAVE_FIRST, OCTAVE_LAST, &features->first_octave) &&
+      colmap_expect(&values[COLMAP_OCTAVES], octaves == -1 || octaves > 0, "-1 (all), or a whole number above 0") &&
+      colmap_expect_integer(&values[COLMAP_OCTAVE_RESOLUTION], 1, SCALES_END, &features->scales) &&
+      read_thresholds(values, features) &&
+      colmap_expect(&values[COLMAP_MAX_ORIENTATIONS], orientations > 0, "a whole number above 0") &&
+      (!values[COLMAP_DSP].flag || read_sizes(values, features)) &&
+      read_normalization(&values[COLMAP_NORMALIZATION], features);
+  return is_right ? CLI_DONE : CLI_FAILED;
 }
 
 /* Fills in one device for each GPU, or the CPU. */
@@ -247,6 +272,16 @@ static void take_result(extract_job *job, const hs_batch_result *result) {
 
 /* ------------------------------------------------------------------ the run */
 
+/* Checks that the database has the camera of existing_camera_id. */
+static cli_exit check_camera(const extract_job *job) {
+  const colmap_value *value = &job->options->values[COLMAP_EXISTING_CAMERA];
+  hs_colmap_camera camera;
+  bool found = true;
+  if (value->integer != -1 && colmap_read_camera(job->database, value->integer, &camera, &found) != HS_OK)
+    return fail("", hs_colmap_last_error(job->database));
+  return colmap_expect(value, found, "-1, or the number of a camera in the database") ? CLI_DONE : CLI_FAILED;
+}
+
 /* Lists the images without features. */
 static cli_exit choose_images(extract_job *job) {
   job->wanted = calloc(job->images.count + 1, sizeof *job->wanted);
@@ -264,13 +299,10 @@ static cli_exit choose_images(extract_job *job) {
 
 static cli_exit start_batch(extract_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
-  const colmap_value *values = job->options->values;
-  colmap_gpus gpus;
-  if (!colmap_choose_gpus(&values[COLMAP_EXTRACTION_GPU], &values[COLMAP_EXTRACTION_GPUS], &gpus)) return CLI_FAILED;
   const bool has_masks = job->own_masks.folder || job->camera_mask.shared;
   const hs_batch_options options = {.struct_size = sizeof options,
                                     .devices = job->device_pointers,
-                                    .device_count = fill_devices(job, &gpus),
+                                    .device_count = fill_devices(job, &job->gpus),
                                     .in_order = 1,
                                     .load = &job->load,
                                     .mask = has_masks ? mask_of : NULL,
@@ -333,6 +365,7 @@ static cli_exit prepare(extract_job *job) {
   if (result == CLI_DONE) result = colmap_images_read(&job->images, job->options);
   if (result == CLI_DONE) result = read_masks(job);
   if (result == CLI_DONE) result = open_database(job->options, &job->database);
+  if (result == CLI_DONE) result = check_camera(job);
   if (result == CLI_DONE) result = choose_images(job);
   job->has_uncommitted = result == CLI_DONE; /* a new database is made even without images */
   return result;
@@ -355,7 +388,10 @@ cli_exit colmap_extract(const colmap_options *options) {
   /* A GPU needs as many hardware queues as its workers have streams. A setting of the user stays. */
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
   job->options = options;
-  cli_exit result = prepare(job);
+  const colmap_value *values = options->values;
+  cli_exit result = CLI_FAILED;
+  if (colmap_choose_gpus(&values[COLMAP_EXTRACTION_GPU], &values[COLMAP_EXTRACTION_GPUS], &job->gpus))
+    result = prepare(job);
   stop_signals_block(&signals); /* the signals stay blocked in threads that are started later */
   if (result == CLI_DONE && job->wanted_count > 0) {
     result = start_batch(job);

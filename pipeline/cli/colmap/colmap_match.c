@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/cli/colmap/colmap_program.h"
@@ -35,6 +36,8 @@ static cli_exit set_option(matcher *m, option_id id, const char *text) {
   return cli_fail(CLI_FAILED, COMMAND_TOP, "%s", message);
 }
 
+enum { THREADS_END = 1024, TRIALS_END = 100000000 }; /* more has no effect */
+
 static cli_exit set_device(matcher *m) {
   const colmap_value *values = m->options->values;
   const int64_t threads = values[COLMAP_MATCHING_THREADS].integer;
@@ -45,7 +48,7 @@ static cli_exit set_device(matcher *m) {
   if (gpus.count > 0) snprintf(m->device, sizeof m->device, "cuda:%d", (int)gpus.each[0]);
   cli_exit result = set_option(m, OPTION_DEVICE, m->device);
   if (result != CLI_DONE || threads <= 0) return result;
-  (void)number_from_int(threads, number);
+  (void)number_from_int(threads < THREADS_END ? threads : THREADS_END, number);
   return set_option(m, OPTION_THREADS, number);
 }
 
@@ -59,8 +62,9 @@ static cli_exit set_matching(matcher *m) {
   const colmap_value *values = m->options->values;
   const double ratio = values[COLMAP_MAX_RATIO].number, angle = values[COLMAP_MAX_DISTANCE].number;
   (void)hs_match_options_init(&m->plan.wanted);
-  if (!(ratio > 0.0)) return fail("--SiftMatching.max_ratio", "expected a number above 0");
-  if (!(angle > 0.0)) return fail("--SiftMatching.max_distance", "expected a number above 0");
+  if (!colmap_expect(&values[COLMAP_MAX_RATIO], ratio > 0.0, "a number above 0") ||
+      !colmap_expect(&values[COLMAP_MAX_DISTANCE], angle > 0.0, "a number above 0"))
+    return CLI_FAILED;
   m->plan.wanted.ratio = ratio < 1.0 ? ratio : 0.0;
   m->plan.wanted.max_distance = distance_of_angle(angle);
   m->plan.wanted.mutual = values[COLMAP_CROSS_CHECK].flag;
@@ -68,12 +72,8 @@ static cli_exit set_matching(matcher *m) {
 }
 
 /* Reads an integer of 32 bits that is at least `least`. */
-static cli_exit read_count(const colmap_value *value, const char *name, int64_t least, int32_t *count) {
-  if (value->integer < least || value->integer > INT32_MAX)
-    return cli_fail(CLI_FAILED, COMMAND_TOP, "--%s '%s': expected a whole number, %d or more", name, value->text,
-                    (int)least);
-  *count = (int32_t)value->integer;
-  return CLI_DONE;
+static cli_exit read_count(const matcher *m, colmap_option_id id, int64_t least, int32_t *count) {
+  return colmap_expect_integer(&m->options->values[id], least, INT32_MAX, count) ? CLI_DONE : CLI_FAILED;
 }
 
 static cli_exit set_verification(matcher *m) {
@@ -85,16 +85,19 @@ static cli_exit set_verification(matcher *m) {
   if (values[COLMAP_NO_VERIFICATION].flag) return CLI_DONE;
   (void)hs_verify_options_init(verify, is_planar ? HS_HOMOGRAPHY : HS_FUNDAMENTAL);
   verify->tolerance = values[COLMAP_MAX_ERROR].number;
-  verify->confidence = values[COLMAP_CONFIDENCE].number;
+  /* COLMAP takes 0 and 1 too; the library does not */
+  verify->confidence = fmin(fmax(values[COLMAP_CONFIDENCE].number, 1e-9), 1.0 - 1e-12);
   verify->seed = seed > 0 ? (uint64_t)seed : 0;
   m->plan.guided = values[COLMAP_GUIDED].flag;
   m->plan.tries_essential = !is_planar;
-  if (!(verify->tolerance > 0.0)) return fail("--TwoViewGeometry.max_error", "expected a number above 0");
-  if (!(verify->confidence > 0.0 && verify->confidence < 1.0))
-    return fail("--TwoViewGeometry.confidence", "expected a number between 0 and 1");
-  cli_exit result = read_count(&values[COLMAP_MIN_INLIERS], "TwoViewGeometry.min_num_inliers", 0, &verify->min_inliers);
-  if (result == CLI_DONE)
-    result = read_count(&values[COLMAP_MAX_TRIALS], "TwoViewGeometry.max_num_trials", 1, &verify->max_iterations);
+  if (!colmap_expect(&values[COLMAP_MAX_ERROR], verify->tolerance > 0.0, "a number above 0") ||
+      !colmap_expect_number(&values[COLMAP_CONFIDENCE], 0.0, 1.0) ||
+      !colmap_expect(&values[COLMAP_GEOMETRY_SEED], values[COLMAP_GEOMETRY_SEED].integer >= -1,
+                     "a whole number, -1 or more"))
+    return CLI_FAILED;
+  cli_exit result = read_count(m, COLMAP_MIN_INLIERS, 0, &verify->min_inliers);
+  if (result == CLI_DONE) result = read_count(m, COLMAP_MAX_TRIALS, 1, &verify->max_iterations);
+  if (verify->max_iterations > TRIALS_END) verify->max_iterations = TRIALS_END;
   if (verify->min_iterations > verify->max_iterations) verify->min_iterations = verify->max_iterations;
   return result;
 }
@@ -133,11 +136,9 @@ static cli_exit match_sequence(matcher *m) {
   const colmap_value *values = m->options->values;
   char text[64];
   int32_t overlap, period, images;
-  cli_exit result = read_count(&values[COLMAP_OVERLAP], "SequentialMatching.overlap", 1, &overlap);
-  if (result == CLI_DONE)
-    result = read_count(&values[COLMAP_LOOP_PERIOD], "SequentialMatching.loop_detection_period", 1, &period);
-  if (result == CLI_DONE)
-    result = read_count(&values[COLMAP_LOOP_IMAGES], "SequentialMatching.loop_detection_num_images", 1, &images);
+  cli_exit result = read_count(m, COLMAP_OVERLAP, 1, &overlap);
+  if (result == CLI_DONE) result = read_count(m, COLMAP_LOOP_PERIOD, 1, &period);
+  if (result == CLI_DONE) result = read_count(m, COLMAP_LOOP_IMAGES, 1, &images);
   if (result != CLI_DONE) return result;
   snprintf(text, sizeof text, "sequential:%d%s", (int)overlap, values[COLMAP_QUADRATIC].flag ? ",quadratic" : "");
   result = match_pairs(m, text);
@@ -150,8 +151,8 @@ static cli_exit match_spatial(matcher *m) {
   char text[96];
   int32_t neighbors;
   const double metres = values[COLMAP_PLACE_DISTANCE].number;
-  if (!(metres >= 0.0)) return fail("--SpatialMatching.max_distance", "expected a number, 0 or more");
-  const cli_exit result = read_count(&values[COLMAP_NEIGHBORS], "SpatialMatching.max_num_neighbors", 1, &neighbors);
+  if (!colmap_expect(&values[COLMAP_PLACE_DISTANCE], metres > 0.0, "a number above 0")) return CLI_FAILED;
+  const cli_exit result = read_count(m, COLMAP_NEIGHBORS, 1, &neighbors);
   if (result != CLI_DONE) return result;
   snprintf(text, sizeof text, "spatial:%.12g,%d", metres, (int)neighbors);
   return match_pairs(m, text);
@@ -159,7 +160,7 @@ static cli_exit match_spatial(matcher *m) {
 
 static cli_exit match_alike(matcher *m) {
   int32_t images;
-  const cli_exit result = read_count(&m->options->values[COLMAP_IMAGES], "VocabTreeMatching.num_images", 1, &images);
+  const cli_exit result = read_count(m, COLMAP_IMAGES, 1, &images);
   return result == CLI_DONE ? match_similar(m, images) : result;
 }
 
@@ -296,8 +297,7 @@ static cli_exit find_transitive(const char *path, char **text) {
 
 static cli_exit match_transitive(matcher *m) {
   int32_t iterations;
-  cli_exit result =
-      read_count(&m->options->values[COLMAP_ITERATIONS], "TransitiveMatching.num_iterations", 1, &iterations);
+  cli_exit result = read_count(m, COLMAP_ITERATIONS, 1, &iterations);
   for (int32_t i = 0; i < iterations && result == CLI_DONE; i++) {
     char *text = NULL;
     result = find_transitive(database_path(m), &text);
@@ -430,7 +430,9 @@ static cli_exit store_file(const matcher *m, bool are_inliers, char **text) {
 
 /* Matches the pairs of a file. "./" is put before its name, which could be the name of a rule. */
 static cli_exit match_file(matcher *m) {
+  struct stat info;
   const char *path = m->options->values[COLMAP_MATCH_LIST].text;
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return fail(path, "is a folder: expected a list of pairs");
   char *named = cli_join(path[0] == '/' ? "" : "./", path, "");
   if (!named) return fail(path, hs_status_string(HS_ERR_MEMORY));
   const cli_exit result =
@@ -444,7 +446,9 @@ static cli_exit import_matches(matcher *m) {
   const bool are_inliers = strcmp(type, "inliers") == 0;
   char *text = NULL;
   if (strcmp(type, "pairs") == 0) return match_file(m);
-  if (!are_inliers && strcmp(type, "raw") != 0) return fail("--match_type", "expected pairs, raw or inliers");
+  if (!colmap_expect(&m->options->values[COLMAP_MATCH_TYPE], are_inliers || strcmp(type, "raw") == 0,
+                     "pairs, raw or inliers"))
+    return CLI_FAILED;
   cli_exit result = store_file(m, are_inliers, &text);
   if (result == CLI_DONE && text && text[0] != '\0') result = match_named(m, text);
   free(text);

@@ -3,6 +3,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -157,6 +158,7 @@ static bool store(colmap_options *options, colmap_option_id id, const char *name
     return false;
   }
   value->is_set = true;
+  snprintf(value->name, sizeof value->name, "%.*s", (int)length, name);
   if (effect == COLMAP_EFFECT_TAKEN || is_initial(id, value)) return true;
   if (effect == COLMAP_EFFECT_NONE) {
     note_idle(idle, name, length);
@@ -298,6 +300,27 @@ static bool read_project(colmap_options *options, idle_names *idle) {
   return done;
 }
 
+/* ------------------------------------------------------------------ checks of values */
+
+bool colmap_expect(const colmap_value *value, bool is_right, const char *what) {
+  if (!is_right) cli_error(COMMAND_TOP, "--%s '%s': expected %s", value->name, value->text, what);
+  return is_right;
+}
+
+bool colmap_expect_integer(const colmap_value *value, int64_t least, int64_t most, int32_t *result) {
+  char what[96];
+  snprintf(what, sizeof what, "a whole number from %" PRId64 " to %" PRId64, least, most);
+  if (!colmap_expect(value, value->integer >= least && value->integer <= most, what)) return false;
+  *result = (int32_t)value->integer;
+  return true;
+}
+
+bool colmap_expect_number(const colmap_value *value, double least, double most) {
+  char what[96];
+  snprintf(what, sizeof what, "a number from %.4g to %.4g", least, most);
+  return colmap_expect(value, value->number >= least && value->number <= most, what);
+}
+
 /* ------------------------------------------------------------------ the whole */
 
 static bool has_required(const colmap_options *options) {
@@ -318,7 +341,9 @@ bool colmap_options_parse(colmap_options *options, colmap_command command, int a
   *options = (colmap_options){.command = command};
   for (int id = 0; id < COLMAP_OPTIONS; id++) {
     const colmap_option *option = &colmap_table[id];
-    if (set_value(&options->values[id], option->kind, option->initial)) continue;
+    colmap_value *value = &options->values[id];
+    snprintf(value->name, sizeof value->name, "%.*s", (int)strcspn(option->names, "|"), option->names);
+    if (set_value(value, option->kind, option->initial)) continue;
     cli_error(COMMAND_TOP, "out of memory for the options");
     return false;
   }
@@ -335,17 +360,13 @@ void colmap_options_free(colmap_options *options) {
 
 /* ------------------------------------------------------------------ GPUs */
 
-/* Reads GPU numbers, "0,1"; "-1" means all `usable` GPUs. */
-static bool read_gpus(const char *text, int32_t usable, colmap_gpus *gpus) {
-  const int32_t most = usable < COLMAP_GPUS_MAX ? usable : COLMAP_GPUS_MAX;
-  if (strcmp(text, "-1") == 0 || text[0] == '\0') {
-    for (gpus->count = 0; gpus->count < most; gpus->count++) gpus->each[gpus->count] = gpus->count;
-    return true;
-  }
+/* Reads GPU numbers, "0,1"; "-1" and an empty text mean all GPUs, a count of 0. Each number must be below `end`. */
+static bool read_gpus(const char *text, int64_t end, colmap_gpus *gpus) {
+  if (strcmp(text, "-1") == 0 || text[0] == '\0') return true;
   for (;;) {
     const size_t span = strcspn(text, ",");
     int64_t number;
-    if (!number_to_int(text, span, &number) || number < 0 || number >= usable || gpus->count == COLMAP_GPUS_MAX)
+    if (!number_to_int(text, span, &number) || number < 0 || number >= end || gpus->count == COLMAP_GPUS_MAX)
       return false;
     for (int32_t i = 0; i < gpus->count; i++)
       if (gpus->each[i] == number) return false;
@@ -359,13 +380,19 @@ bool colmap_choose_gpus(const colmap_value *use_gpu, const colmap_value *gpu_ind
   char reason[512] = "";
   *gpus = (colmap_gpus){.count = 0};
   if (!use_gpu->flag) return true;
+  if (!colmap_expect(gpu_index, read_gpus(gpu_index->text, INT32_MAX, gpus),
+                     "-1, or numbers of GPUs with commas between"))
+    return false;
   const int32_t usable = engine_count_devices(reason, sizeof reason);
+  *gpus = (colmap_gpus){.count = 0};
   if (usable == 0) {
     cli_note("no GPU is usable (%s): the CPU does the work", reason);
     return true;
   }
-  if (read_gpus(gpu_index->text, usable, gpus)) return true;
-  cli_error(COMMAND_TOP, "gpu_index '%s': expected -1, or numbers of GPUs below %d with commas between",
-            gpu_index->text, (int)usable);
-  return false;
+  char what[96];
+  snprintf(what, sizeof what, "-1, or numbers of GPUs below %d with commas between", (int)usable);
+  if (!colmap_expect(gpu_index, read_gpus(gpu_index->text, usable, gpus), what)) return false;
+  const bool is_all = gpus->count == 0;
+  for (int32_t i = 0; is_all && i < usable && i < COLMAP_GPUS_MAX; i++) gpus->each[gpus->count++] = i;
+  return true;
 }

@@ -163,7 +163,10 @@ static int pass_to_pycolmap(char **argv) {
   memcpy(all + 4, argv + 1, count * sizeof *all); /* copies the null at the end too */
   fflush(stdout);
   start(all[0], all);
-  fprintf(stderr, "%s\n", message);
+  if (getenv("HARTSIFT_PYTHON") && errno != 0)
+    cli_error(COMMAND_TOP, "HARTSIFT_PYTHON '%s': cannot be started: %s", all[0], strerror(errno));
+  else
+    fprintf(stderr, "%s\n", message);
   free(all);
   return 1;
 }

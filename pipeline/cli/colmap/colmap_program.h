@@ -62,8 +62,9 @@ typedef enum colmap_effect {
 colmap_effect colmap_effect_of(colmap_option_id id, colmap_command command);
 
 typedef struct colmap_value {
-  bool is_set; /* whether the option is on the command line or in the project file */
-  char *text;  /* value; "" if the option is not given and has no default */
+  bool is_set;   /* whether the option is on the command line or in the project file */
+  char name[80]; /* its name as the user wrote it, else the latest one */
+  char *text;    /* value; "" if the option is not given and has no default */
   bool flag;
   int64_t integer;
   double number;
@@ -79,6 +80,12 @@ typedef struct colmap_options {
    message printed. The caller always calls colmap_options_free. */
 bool colmap_options_parse(colmap_options *options, colmap_command command, int argc, char **argv);
 void colmap_options_free(colmap_options *options);
+
+/* Check a value, and print "--NAME 'VALUE': expected WHAT" if it is wrong. Return whether it is right. Of an integer,
+ *result receives the value. */
+bool colmap_expect(const colmap_value *value, bool is_right, const char *what);
+bool colmap_expect_integer(const colmap_value *value, int64_t least, int64_t most, int32_t *result);
+bool colmap_expect_number(const colmap_value *value, double least, double most);
 
 /* Write the help of a command, the table of all options of all commands with their effects, and the manual page in
    roff. */

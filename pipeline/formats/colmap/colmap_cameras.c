@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/formats/common/feature_codec.h"
 

@@ -184,7 +184,6 @@ hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id
 
 /* Reads the columns model, width, height, prior_focal_length and params; `first` is the index of the first one. */
 void colmap_camera_columns(sqlite3_stmt *statement, int first, hs_colmap_camera *camera);
-hs_status colmap_read_camera(hs_colmap_database *database, int64_t camera_id, hs_colmap_camera *camera, bool *found);
 /* Finds the first camera with these values; -1: none. outside_rigs: cameras in rigs of several cameras do not count. */
 hs_status colmap_find_camera(hs_colmap_database *database, const hs_colmap_camera *camera, bool outside_rigs,
                              int64_t *camera_id);

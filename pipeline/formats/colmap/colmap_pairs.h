@@ -79,6 +79,9 @@ hs_status colmap_take_back(hs_colmap_database *database, size_t *count);
 hs_status colmap_copy_pair(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
                            const uint32_t from[2]);
 
+/* Reads the camera of this number. *found: whether there is one. */
+hs_status colmap_read_camera(hs_colmap_database *database, int64_t camera_id, hs_colmap_camera *camera, bool *found);
+
 /* The frame of an image, and its camera. */
 typedef struct colmap_frame {
   int64_t frame_id;  /* frame of the image; -1: none */
