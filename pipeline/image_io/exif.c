@@ -12,6 +12,8 @@
 #include "pipeline/image_io/image_io.h"
 
 enum {
+  EXIF_TAG_MAKE = 0x010F,
+  EXIF_TAG_MODEL = 0x0110,
   EXIF_TAG_ORIENTATION = 0x0112,
   EXIF_TAG_EXIF_DIRECTORY = 0x8769,
   EXIF_TAG_GPS_DIRECTORY = 0x8825,
@@ -140,6 +142,26 @@ static double exif_altitude(const exif_tiff *tiff, size_t directory) {
   return exif_number_of(tiff, directory, EXIF_TAG_ALTITUDE_REF) == 1.0 ? -metres : metres;
 }
 
+/* Adds bytes to a digest (FNV-1a). */
+static uint64_t exif_digest(uint64_t digest, const void *bytes, size_t count) {
+  const uint8_t *at = bytes;
+  for (size_t i = 0; i < count; i++) digest = (digest ^ at[i]) * 0x100000001b3u;
+  return digest;
+}
+
+/* Computes hs_exif.camera. COLMAP gives one camera to pictures with equal values of these tags. */
+static uint64_t exif_camera(const exif_tiff *tiff, size_t directory, const exif_tags *tags) {
+  static const uint32_t texts[] = {EXIF_TAG_MAKE, EXIF_TAG_MODEL};
+  uint64_t digest = 0xcbf29ce484222325u;
+  const double focal = isnan(tags->focal_length_35mm) ? tags->focal_length_mm : tags->focal_length_35mm;
+  for (size_t i = 0; i < 2; i++) {
+    exif_entry text;
+    if (!exif_find(tiff, directory, texts[i], &text) || text.type != EXIF_TYPE_ASCII) return 0;
+    digest = exif_digest(digest, tiff->bytes + text.at, text.count);
+  }
+  return isnan(focal) ? 0 : exif_digest(digest, &focal, sizeof focal);
+}
+
 bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags) {
   static const uint8_t signature[6] = {'E', 'x', 'i', 'f', 0, 0};
   const bool has_signature = size >= sizeof signature && memcmp(app1, signature, sizeof signature) == 0;
@@ -186,6 +208,7 @@ bool exif_parse_page(const uint8_t *bytes, size_t size, uint64_t directory, exif
   tags->latitude = exif_degrees(&tiff, gps, EXIF_TAG_LATITUDE, EXIF_TAG_LATITUDE_REF, 'S', 90.0);
   tags->longitude = exif_degrees(&tiff, gps, EXIF_TAG_LONGITUDE, EXIF_TAG_LONGITUDE_REF, 'W', 180.0);
   tags->altitude = exif_altitude(&tiff, gps);
+  tags->camera = exif_camera(&tiff, first, tags);
   return true;
 }
 
@@ -216,6 +239,7 @@ void exif_give(const image_request *request, const exif_tags *tags, double store
   hs_exif *exif = request->exif;
   if (!exif) return;
   exif->focal_length = exif_focal_length(tags, stored_side, image->width, image->height);
+  exif->camera = tags->camera;
   exif->has_place = isfinite(tags->latitude) && isfinite(tags->longitude);
   exif->has_altitude = exif->has_place && isfinite(tags->altitude);
   if (exif->has_place) exif->latitude = tags->latitude;

@@ -224,6 +224,7 @@ typedef struct exif_tags {
   double pixel_width, pixel_height;    /* size of the picture that the camera took */
   double latitude, longitude;          /* degrees, WGS 84, north and east positive */
   double altitude;                     /* metres above sea level */
+  uint64_t camera;                     /* as hs_exif.camera */
 } exif_tags;
 
 /* Parses the untrusted payload of an APP1 segment. False: it is no EXIF, and *tags is empty. */

@@ -19,7 +19,9 @@ typedef struct hs_exif {
   double latitude, longitude;      /* GPS, degrees, WGS 84, north and east above 0 */
   double altitude;                 /* metres above sea level */
   int32_t has_place, has_altitude; /* 1: latitude and longitude are known; 1: altitude is known */
-  int32_t reserved[14];            /* 0 */
+  uint64_t camera;                 /* digest of make, model and focal length in mm: equal for pictures of one camera
+                                      with one lens setting; 0: one of them is missing */
+  int32_t reserved[12];            /* 0 */
 } hs_exif;
 
 /* Size of a text in hs_load_notes. */

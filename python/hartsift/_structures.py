@@ -107,7 +107,8 @@ class HsExif(ctypes.Structure):
         ("altitude", c_double),
         ("has_place", c_int32),
         ("has_altitude", c_int32),
-        ("reserved", c_int32 * 14),
+        ("camera", c_uint64),
+        ("reserved", c_int32 * 12),
     ]
 
 

@@ -15,7 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, DONE, FAILED, CommandCase, main  # noqa: E402
-from exif_segment import equivalent_focal_length, position, with_exif  # noqa: E402
+from exif_segment import camera_model, equivalent_focal_length, focal_plane, position, with_exif  # noqa: E402
 
 PROGRAM = os.path.join(os.path.dirname(COMMAND), "hartsift-colmap")
 WIDTH, HEIGHT = 240, 160
@@ -253,13 +253,20 @@ class Cameras(ColmapCase):
             self.assertEqual(self.cameras(), expected, options)
             os.remove(self.path("d.db"))
 
-    def test_images_of_one_focal_length_in_exif_share_a_camera(self):
-        for name, focal in (("a.jpg", 28), ("b.jpg", 28), ("in/c.jpg", 35)):
-            self.photo(name, with_exif(self.picture(5), exif=equivalent_focal_length(focal), gps=position(1, 2, 3)))
-        self.extract()
-        self.assertEqual(self.cameras(), [1, 1, 2, 3])
-        self.assertEqual(self.parameters()[1], 1)
-        self.assertEqual(len(self.ask("SELECT * FROM pose_priors")), 3)
+    def test_images_of_one_model_and_focal_length_in_exif_share_a_camera(self):
+        def check(make, focals, cameras):
+            for name, focal in zip(("a.jpg", "b.jpg", "in/c.jpg"), focals):
+                self.photo(name, with_exif(self.picture(5), first=camera_model(*make) if make else (), exif=focal, gps=position(1, 2, 3)))
+            self.extract()
+            self.assertEqual((self.cameras(), len(self.ask("SELECT * FROM pose_priors"))), (cameras, 3))
+            known = self.parameters()[1]
+            os.remove(self.path("d.db"))
+            return known
+        wide, narrow = equivalent_focal_length(28), equivalent_focal_length(35)
+        self.assertEqual(check(("Maker", "One"), (wide, wide, narrow), [1, 1, 2, 3]), 1)
+        # a focal length in millimetres alone gives none in pixels, but the images are of one camera
+        self.assertEqual(check(("Maker", "One"), [focal_plane(8, 0, 2)[:1]] * 3, [1, 1, 1, 2]), 0)
+        self.assertEqual(check((), (wide, wide, narrow), [1, 2, 3, 4]), 1)
 
     def test_parameters(self):
         self.extract("--ImageReader.single_camera", "1", "--ImageReader.default_focal_length_factor", "2", "--ImageReader.camera_model",

@@ -35,6 +35,10 @@ def orientation(value):
     return [(0x0112, SHORT, [value])]
 
 
+def camera_model(make, model):
+    return [(0x010F, ASCII, [*make.encode(), 0]), (0x0110, ASCII, [*model.encode(), 0])]
+
+
 def equivalent_focal_length(millimetres):
     """Returns the entry of the focal length in 35 mm equivalent."""
     return [(0xA405, SHORT, [millimetres])]

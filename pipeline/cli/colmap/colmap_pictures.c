@@ -207,19 +207,18 @@ static colmap_camera_group *find_group(const colmap_cameras *cameras, const char
   for (size_t i = 0; i < cameras->count; i++) {
     colmap_camera_group *group = &cameras->groups[i];
     const bool same_size = group->width == picture->width && group->height == picture->height;
-    const double focal = picture->exif->focal_length;
     if (cameras->sharing == COLMAP_CAMERAS_SINGLE) return group;
     if (cameras->sharing == COLMAP_CAMERAS_PER_FOLDER && strlen(group->folder) == length &&
         strncmp(group->folder, name, length) == 0)
       return group;
-    if (cameras->sharing == COLMAP_CAMERAS_BY_EXIF && same_size && focal > 0.0 && group->focal_length >= focal &&
-        group->focal_length <= focal)
+    if (cameras->sharing == COLMAP_CAMERAS_BY_EXIF && same_size && group->camera != 0 &&
+        group->camera == picture->exif->camera)
       return group;
   }
   return NULL;
 }
 
-static bool add_group(colmap_cameras *cameras, const char *name, const hs_colmap_camera *camera, double focal_length,
+static bool add_group(colmap_cameras *cameras, const char *name, const hs_colmap_camera *camera, uint64_t exif_camera,
                       uint32_t camera_id) {
   if ((cameras->count & (cameras->count - 1)) == 0) {
     const size_t capacity = cameras->count == 0 ? 1 : 2 * cameras->count;
@@ -230,7 +229,7 @@ static bool add_group(colmap_cameras *cameras, const char *name, const hs_colmap
   char *folder = strndup(name, folder_length(name));
   if (!folder) return false;
   cameras->groups[cameras->count++] =
-      (colmap_camera_group){folder, focal_length, camera->width, camera->height, camera_id};
+      (colmap_camera_group){folder, exif_camera, camera->width, camera->height, camera_id};
   return true;
 }
 
@@ -267,7 +266,7 @@ bool colmap_has_features(colmap_cameras *cameras, hs_colmap_database *database, 
   const colmap_picture picture = {image.camera.width, image.camera.height, &(hs_exif){0}};
   const bool by_name = cameras->sharing == COLMAP_CAMERAS_SINGLE || cameras->sharing == COLMAP_CAMERAS_PER_FOLDER;
   if (by_name && !find_group(cameras, name, &picture))
-    (void)add_group(cameras, name, &image.camera, 0.0, image.camera_id);
+    (void)add_group(cameras, name, &image.camera, 0, image.camera_id);
   return image.features >= 0;
 }
 
@@ -292,7 +291,7 @@ hs_status colmap_add_picture(colmap_cameras *cameras, hs_colmap_database *databa
   if (status == HS_OK) status = hs_colmap_find_image(database, name, added);
   if (status != HS_OK) snprintf(message, CLI_MESSAGE_BYTES, "%s", hs_colmap_last_error(database));
   if (status == HS_OK && !group && cameras->sharing != COLMAP_CAMERAS_PER_IMAGE &&
-      !add_group(cameras, name, &added->camera, picture->exif->focal_length, added->camera_id))
+      !add_group(cameras, name, &added->camera, picture->exif->camera, added->camera_id))
     status = HS_ERR_MEMORY;
   if (status != HS_OK && message[0] == '\0') snprintf(message, CLI_MESSAGE_BYTES, "%s", hs_status_string(status));
   return status;

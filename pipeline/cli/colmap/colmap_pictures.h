@@ -21,8 +21,8 @@ void colmap_images_free(colmap_images *images);
 /* Returns the path of an image, which the caller frees; null when out of memory. */
 char *colmap_image_file(const colmap_images *images, size_t image);
 
-/* Which images share a camera, numbered as in --camera_mode. BY_EXIF: images with the same size and the same focal
- * length in EXIF.
+/* Which images share a camera, numbered as in --camera_mode. BY_EXIF: images with the same size, and in EXIF the same
+ * make, model and focal length.
  */
 typedef enum colmap_sharing {
   COLMAP_CAMERAS_BY_EXIF = 0,
@@ -34,7 +34,7 @@ typedef enum colmap_sharing {
 /* A group of images that share a camera of the database. */
 typedef struct colmap_camera_group {
   char *folder;
-  double focal_length; /* focal length in EXIF; 0: none */
+  uint64_t camera; /* hs_exif.camera */
   int32_t width, height;
   uint32_t camera_id;
 } colmap_camera_group;
