@@ -137,6 +137,17 @@ class Doubtful(CommandCase):
         self.assertIn(f"{len(ALIKE)} doubtful pairs restored", self.errors)
         self.assertEqual({**self.rows(), "hartsift_doubtful_pairs": []}, {**kept, "hartsift_doubtful_pairs": []})
 
+    def test_hartsift_colmap_leaves_them_out_unless_told(self):
+        program = os.path.join(os.path.dirname(COMMAND), "hartsift-colmap")
+        if not os.path.exists(program):
+            self.skipTest("hartsift-colmap was not built")
+        arguments = [program, "exhaustive_matcher", "--database_path", "d.db", "--SiftMatching.use_gpu", "0"]
+        for option, aside in (("0", ALIKE), ("1", set())):
+            run = subprocess.run([*arguments, "--Hartsift.keep_doubtful", option], cwd=self.folder, env=self.environment(), check=True,
+                                 capture_output=True, text=True)
+            self.assertEqual(self.aside(), aside)
+            self.assertEqual("(--Hartsift.keep_doubtful 1 restores them)" in run.stderr, bool(aside), run.stderr)
+
     def test_again_and_again(self):
         self.match("-q")
         self.assertEqual(self.errors, "")

@@ -106,6 +106,7 @@ static cli_exit prepare(matcher *m, const colmap_options *options) {
   *m = (matcher){.options = options, .set = {.command = COMMAND_MATCH}};
   m->plan.set = &m->set;
   m->plan.skips_unknown = true;
+  m->plan.keeps_doubtful = options->values[COLMAP_KEEP_DOUBTFUL].flag;
   cli_exit result = set_option(m, OPTION_DATABASE, database_path(m));
   if (result == CLI_DONE && access(database_path(m), F_OK) != 0)
     result = fail(database_path(m), "is no database: feature_extractor makes it");

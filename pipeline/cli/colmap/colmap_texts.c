@@ -85,7 +85,8 @@ static const char *const man_paragraphs[] = {
     "An option that changes results and that hartsift has not is refused; one that cannot change them is accepted and "
     "named on standard error. Images with features in the database, and pairs with geometry, are skipped, so that a "
     "stopped run continues.",
-    "Pairs that others contradict (look-alikes) are left out of the geometry, as by hartsift match.",
+    "Pairs that others contradict (look-alikes) are left out of the geometry, as by hartsift match; "
+    "Hartsift.keep_doubtful keeps them.",
 };
 
 static void write_roff(FILE *out, const char *text) {

@@ -248,6 +248,8 @@ static cli_exit shorten(doubtful_job *job) {
 }
 
 static void report(const doubtful_job *job) {
+  const char *hint = cli_hint(" (--doubtful keep restores them)");
+  if (hint[0] == '\0') hint = " (--Hartsift.keep_doubtful 1 restores them)"; /* hartsift-colmap */
   const char *const path = job->plan->images->path;
   for (size_t p = 0; job->plan->has_json && p < job->count; p++)
     if (job->pairs[p].verdict == HS_PAIR_DOUBTFUL) print_record(job, &job->pairs[p]);
@@ -257,7 +259,7 @@ static void report(const doubtful_job *job) {
              job->damaged, job->damaged == 1 ? "" : "s");
   if (job->set_aside > 0)
     cli_note("%s: %zu of %zu verified pairs left out as doubtful: tracks of the sure pairs do not confirm them%s", path,
-             job->set_aside, job->count, cli_hint(" (--doubtful keep restores them)"));
+             job->set_aside, job->count, hint);
   if (job->plan->tracks > 0)
     cli_note(
         "%s: %llu of %llu inliers stay: those of the %zu longest tracks of each image (a run without --tracks takes"
