@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu/schedule/threads.h"
+#include "cpu/simd/match_guided_simd.h"
 #include "cpu/simd/match_tile_simd.h"
 #include "cpu/simd/stages_simd.h"
 /* Where bytes are multiplied in one instruction, all distances are faster than the bound. */
@@ -61,9 +62,10 @@ static match_layout layout_of(const match_args *a, int32_t threads) {
   l.panels = ((uint64_t)a->second.count + PANEL - 1) / PANEL;
   l.row_bytes = packed_row_bytes(a->type);
   l.panel_bytes = packed_panel_bytes(a->type);
-  const bool guided = a->guide != MATCH_UNGUIDED; /* guided matching reads the lists directly */
+  const bool guided = a->guide != MATCH_UNGUIDED; /* guided matching packs positions only */
   l.constants = guided ? 0 : aligned(l.panels * l.panel_bytes);
-  l.workers = guided ? 0 : l.constants + aligned(bytes ? l.panels * PANEL * sizeof(int32_t) : 0);
+  l.workers = guided ? guided_list_bytes(a->second.count)
+                     : l.constants + aligned(bytes ? l.panels * PANEL * sizeof(int32_t) : 0);
   l.row_constants = guided ? 0 : aligned(l.row_bytes * CHUNK_ROWS_MAX);
   l.row_lanes = guided ? 0 : l.row_constants + aligned(CHUNK_ROWS_MAX * sizeof(int32_t));
   l.columns = guided ? 0 : l.row_lanes + CHUNK_ROWS_MAX * (bytes ? sizeof(key_lanes) : sizeof(float_lanes));
@@ -280,29 +282,13 @@ static void float_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ guided */
 
-/* Compares positions first, because they rule out nearly every pair, and computes distances only for the remaining
- * pairs. */
 static void guided_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
   const match_args *a = job->args;
   const row_range range = rows_of(job, chunk);
+  const guided_list list = guided_list_at(a->second.count, a->work);
   match_nearest *columns = a->backward ? worker_columns(job, worker) : NULL;
-  for (uint32_t i = range.first; i < range.first + range.count; i++) {
-    const size_t row = (size_t)i * MATCH_LENGTH;
-    match_nearest n = match_nearest_none();
-    for (uint32_t j = 0; j < a->second.count; j++) {
-      if (!match_agrees(a->guide, a->tolerance_squared, &a->first.places[i], &a->second.places[j])) continue;
-      const size_t column = (size_t)j * MATCH_LENGTH;
-      const float squared = a->type == MATCH_U8
-                                ? (float)match_square_u8((const uint8_t *)a->first.descriptors + row,
-                                                         (const uint8_t *)a->second.descriptors + column)
-                                : match_square_f32((const float *)a->first.descriptors + row,
-                                                   (const float *)a->second.descriptors + column);
-      match_take(&n, j, squared);
-      if (columns) match_take(&columns[j], i, squared);
-    }
-    a->forward[i] = n;
-  }
+  for (uint32_t i = range.first; i < range.first + range.count; i++) a->forward[i] = guided_row(a, &list, i, columns);
 }
 
 /* ------------------------------------------------------------------ driver */
@@ -344,7 +330,12 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
   if (a->backward) queue_run(queue, threads, clear_task, &job);
   /* Panels and their constants come first in the work memory. Their offsets depend only on the second list, so a
    * later call finds them packed. */
-  if (!guided && !a->second_is_packed) queue_run(queue, chunks_for(job.layout.panels, PACK_PANELS), pack_task, &job);
+  if (guided) {
+    const guided_list list = guided_list_at(a->second.count, a->work);
+    guided_pack(&a->second, &list);
+  } else if (!a->second_is_packed) {
+    queue_run(queue, chunks_for(job.layout.panels, PACK_PANELS), pack_task, &job);
+  }
   queue_run(queue, chunks_for(a->first.count, job.layout.chunk_rows),
             guided ? guided_task : (a->type == MATCH_U8 ? byte_task : float_task), &job);
   if (a->backward) queue_run(queue, chunks_for(a->second.count, MERGE_COLUMNS), merge_task, &job);

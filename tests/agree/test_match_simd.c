@@ -19,7 +19,7 @@ typedef struct match_case {
   match_type type;
   value_style style;
   uint32_t first, second;
-  match_guide_kind guide;
+  int guide; /* index in guides */
   bool backward;
 } match_case;
 
@@ -64,13 +64,18 @@ static void *make_values(const match_case *c, uint32_t count, uint32_t *random) 
   return values;
 }
 
-/* The first entry is no guide; the others keep at most about a third of the pairs. */
+/* The first entry is no guide; the next two keep at most about a third of the pairs, the last three a few. */
 static const match_guide guides[] = {
     {.kind = MATCH_UNGUIDED},
     {.kind = MATCH_HOMOGRAPHY, .matrix = {1.02, 0.03, -4, -0.02, 0.98, 7, 1e-5, 2e-5, 1}, .tolerance_squared = 3600.0},
     {.kind = MATCH_FUNDAMENTAL,
      .matrix = {0, -1e-6, 3e-4, 2e-6, 0, -0.02, -4e-4, 0.02, 0.1},
-     .tolerance_squared = 400.0}};
+     .tolerance_squared = 400.0},
+    {.kind = MATCH_HOMOGRAPHY, .matrix = {1.02, 0.03, -4, -0.02, 0.98, 7, 1e-5, 2e-5, 1}, .tolerance_squared = 2.0},
+    {.kind = MATCH_FUNDAMENTAL, .matrix = {0, -1e-6, 3e-4, 2e-6, 0, -0.02, -4e-4, 0.02, 0.1}, .tolerance_squared = 0.5},
+    /* lines through integer positions, where a tolerance of 0 keeps pairs */
+    {.kind = MATCH_FUNDAMENTAL, .matrix = {0, 0, 0, 0, 0, -1, 0, 1, 2}, .tolerance_squared = 0.0}};
+enum { GUIDES = sizeof guides / sizeof guides[0] };
 
 static match_place *make_places(const match_guide *guide, bool first, uint32_t count, uint32_t *random) {
   match_place *places = malloc(((size_t)count + 1) * sizeof *places);
@@ -117,7 +122,7 @@ static void free_result(match_result r) {
 static void check_case(const match_case *c, stage_queue *queue) {
   uint32_t random = 1 + c->first * 31 + c->second + (uint32_t)c->style * 977;
   const match_guide *guide = &guides[c->guide];
-  match_args args = {.type = c->type, .guide = c->guide, .tolerance_squared = guide->tolerance_squared};
+  match_args args = {.type = c->type, .guide = guide->kind, .tolerance_squared = guide->tolerance_squared};
   SCOPED_MEMORY void *first = make_values(c, c->first, &random), *second = make_values(c, c->second, &random);
   SCOPED_MEMORY match_place *from = make_places(guide, true, c->first, &random),
                             *to = make_places(guide, false, c->second, &random);
@@ -131,7 +136,7 @@ static void check_case(const match_case *c, stage_queue *queue) {
     if (memcmp(found.forward, expected.forward, (c->first + GUARD) * sizeof(match_nearest)) != 0 ||
         memcmp(found.backward, expected.backward, (c->second + GUARD) * sizeof(match_nearest)) != 0)
       fail_msg("%s differs: type %d, style %d, %u x %u, guide %d, %d threads", variants[v], (int)c->type, (int)c->style,
-               c->first, c->second, (int)c->guide, queue_threads(queue));
+               c->first, c->second, c->guide, queue_threads(queue));
     free_result(found);
   }
   free_result(expected);
@@ -159,12 +164,14 @@ TEST(values_agree) {
 }
 
 TEST(guides_agree) {
-  for (int guide = 1; guide < 3; guide++)
+  static const uint32_t sizes[][2] = {{75, 141}, {3, 255}, {2, 257}, {40, 2100}};
+  for (int guide = 1; guide < GUIDES; guide++)
     for (int type = 0; type < 2; type++)
-      for (int backward = 0; backward < 2; backward++) {
-        const match_case c = {(match_type)type, FEW_VALUES, 75, 141, (match_guide_kind)guide, backward};
-        check_case(&c, NULL);
-      }
+      for (int backward = 0; backward < 2; backward++)
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+          const match_case c = {(match_type)type, FEW_VALUES, sizes[s][0], sizes[s][1], guide, backward};
+          check_case(&c, NULL);
+        }
 }
 
 /* Several threads work on several chunks, with ties everywhere, so that a result that depends on the order of work
