@@ -7,11 +7,15 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, TextIO, Tuple, TypedDict, Union
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Literal, Mapping, NoReturn, Optional, Sequence, TextIO, Tuple, TypedDict, Union,
+)
 
 from . import _model_files as files
 from . import _reconstruct_steps as steps
@@ -68,6 +72,8 @@ _REPEATED = {
     **dict.fromkeys(("pairs", "guided"), "pairs"),
     **dict.fromkeys(("tracks", "mapper"), "mapper"),
 }
+_KEPT = ("pairs", "mapped", "mapper", "model", "undistorted", "written")  # what the state has besides the settings
+_RESULTS = ("sparse", "undistorted")  # folders made of the database
 _CHOICES = {"camera": ("auto", "single", "folder", "file"), "mapper": ("auto", "global", "incremental")}
 
 
@@ -105,10 +111,38 @@ class Reconstruction:
     seconds: Dict[str, float] = field(compare=False)
 
 
+_STOPPED = "stopped; the same command continues"
+_NATIVE = ("mapper", "files")  # steps that are in pycolmap's code for long
+
+
+@contextlib.contextmanager
+def _ending_by_signals(end: Callable[[int], NoReturn]) -> Iterator[None]:
+    """Lets a thread call end(number) after a signal, because Python's own handlers wait for the end of native code."""
+    source, target = os.pipe()
+    os.set_blocking(target, False)
+
+    def watch() -> None:
+        while (number := os.read(source, 1)[0]) != 0:
+            if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                end(number)
+
+    before = signal.set_wakeup_fd(target)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.write(target, b"\0")
+        watcher.join()
+        os.close(source)
+        os.close(target)
+
+
 class _Progress:
     """A bar over all steps on a terminal, lines on other streams.
 
-    is_program: the process may end during the mapper, which notices no KeyboardInterrupt.
+    is_program: a signal ends the process also while native code runs.
     """
 
     def __init__(self, stream: Optional[TextIO], parts: Mapping[str, float], is_program: bool) -> None:
@@ -116,6 +150,7 @@ class _Progress:
         self._is_terminal = stream is not None and stream.isatty()
         self._parts, self._before, self._step = parts, 0.0, ""
         self._drawn = 0.0
+        self.unfinished: List[pathlib.Path] = []  # folders to remove when a signal ends the process
         self.seconds: Dict[str, float] = {}
 
     @contextlib.contextmanager
@@ -123,10 +158,8 @@ class _Progress:
         """Shows a step while it runs."""
         start, self._step = time.monotonic(), name
         self.show(0, 0)
-        before = signal.signal(signal.SIGINT, signal.SIG_DFL) if name == "mapper" and self._is_program else None
-        yield
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        with _ending_by_signals(self._stop) if self._is_program and name in _NATIVE else contextlib.nullcontext():
+            yield
         self.seconds[name] = time.monotonic() - start
         self._before += self._parts[name]
 
@@ -154,6 +187,14 @@ class _Progress:
             print(printable(text), file=sys.stderr)
         else:
             self.say(text)
+
+    def _stop(self, number: int) -> NoReturn:
+        """Ends the process while native code runs."""
+        self.end()
+        print(_STOPPED, file=sys.stderr, flush=True)
+        for folder in self.unfinished:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(128 + number)
 
     def end(self) -> None:
         """Removes the bar."""
@@ -192,11 +233,14 @@ class _Work:
         self.lock = -1
         self.rules: List[str] = []
         self.state: Dict[str, Any] = {}
+        self.complaints: List[str] = []
 
     # ---- the folder and its state
 
     def make_folder(self) -> None:
         """Makes the folder if it is missing."""
+        if self.folder.is_file():
+            raise FileError(f"{self.folder}: is a file: expected a new folder, or one of an earlier run")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -205,13 +249,15 @@ class _Work:
     def open(self) -> None:
         """Checks the folder, and removes results of other options."""
         before = self._read_state()
-        self.state = {name: before[name] for name in ("pairs", "mapped", "mapper", "model", "undistorted") if name in before}
+        self.state = {name: before[name] for name in _KEPT if name in before}
         old = before.get("settings", self.settings)
         changed = [name for name in self.settings if name in _REPEATED and old.get(name) != self.settings[name]]
+        again = {_REPEATED[name] for name in changed}
+        if again:
+            self.remove_results()
         for name in changed:
             self.progress.say(f"{name} was {old.get(name)!r}, is {self.settings[name]!r}: {_REPEATED[name]} are done again"
                               .replace("mapper are", "the mapper is"))
-        again = {_REPEATED[name] for name in changed}
         if "features" in again:
             for path in (self.database, *self.folder.glob("database.db.manifest*"), *self.folder.glob("database.db-*")):
                 path.unlink(missing_ok=True)
@@ -219,27 +265,51 @@ class _Work:
             steps.forget_pairs(self.database)
         self._write_state()
 
+    def remove_results(self) -> None:
+        """Removes the model and all that was made of it, but no file of others."""
+        written = self.state.get("written", {})
+        for name in _RESULTS:
+            steps.check_own(self.folder / name, written.get(name, []))
+        for name in _RESULTS:
+            steps.remove_own(self.folder / name, written.get(name, []))
+        for name in ("transforms.json", "sparse_pc.ply", "report.html"):
+            (self.folder / name).unlink(missing_ok=True)
+        for name in ("mapped", "mapper", "model", "undistorted", "written"):
+            self.state.pop(name, None)
+
+    def _note_written(self, folder: str, names: List[str]) -> None:
+        """Notes the files of a folder before they are there."""
+        self.state.setdefault("written", {})[folder] = names
+        self._write_state()
+
+    def _complain(self, text: str) -> None:
+        self.complaints.append(text)
+        self.progress.complain(text)
+
     def _read_state(self) -> Dict[str, Any]:
         path = self.folder / _STATE
+        if not path.exists():
+            self._refuse_foreign()
+            return {}
         try:
-            if not path.exists():
-                self._refuse_foreign()
-                return {}
             content = json.loads(path.read_text(encoding="utf-8"))
-            known = content["photographs"] if isinstance(content.get("settings"), dict) else None
-        except (OSError, ValueError, KeyError, AttributeError) as error:
-            raise FileError(f"{path}: cannot be read: {error}") from error
-        if known != self.photos:
+        except (OSError, ValueError, RecursionError) as error:
+            raise FileError(f"{path}: cannot be read: {error}; choose another folder") from error
+        kinds = {"photographs": str, "settings": dict, "written": dict}
+        if not isinstance(content, dict) or not all(isinstance(content.get(name, {}), kind) for name, kind in kinds.items()):
+            raise FileError(f"{path}: is damaged: choose another folder")
+        known = content.get("photographs", "")
+        if os.path.realpath(known) != os.path.realpath(self.photos):
             raise ArgumentError(f"{self.folder} is the reconstruction of {known}, not of {self.photos}: choose another folder")
-        return dict(content)
+        return content
 
     def _refuse_foreign(self) -> None:
         """Refuses folders with files of others, except the photographs, which other programs want in DATA/images."""
         given = [os.path.realpath(path) for path in (self.photos, self.settings["masks"]) if path]
         for entry in self.folder.iterdir():
             place = os.path.realpath(entry)
-            if not any(one == place or one.startswith(place + os.sep) for one in given):
-                raise FileError(f"{self.folder}: is not empty and no reconstruction of hartsift (it has {entry.name}): "
+            if not entry.name.startswith(".") and not any(one == place or one.startswith(place + os.sep) for one in given):
+                raise FileError(f"{self.folder}: is not empty and no reconstruction of hartsift (it has {printable(entry.name)}): "
                                 "choose another folder")
 
     def _write_state(self) -> None:
@@ -256,7 +326,7 @@ class _Work:
                 self.progress.say(f"frames: {count}, the sharpest of each {1 / rate:.3g} s")
         paths, unreadable, passed_over = find_image_paths(str(self.images), self.settings["masks"])
         for message in unreadable:
-            self.progress.complain(message)
+            self._complain(message)
         self.names = sorted((os.path.relpath(path, self.images) for path in paths), key=os.fsencode)
         for name in self.names:
             if not name.isascii() and printable(name) != name:
@@ -266,32 +336,30 @@ class _Work:
             number = "one photograph" if self.names else "no photographs"
             raise FileError(f"{self.images}: {number} there{other}: a reconstruction needs two or more")
 
-    def _shared_options(self) -> List[str]:
-        return ["--device", self.settings["device"], "--threads", str(self.settings["threads"])]
-
     def extract(self) -> None:
         """Extracts the features of all images, and assigns cameras."""
         given = self.settings
-        arguments = ["batch", str(self.images), "-o", str(self.database), "--profile", "colmap", "--resume", "--replace",
-                     "--camera-model", given["camera_model"]]
-        arguments += ["--max-features", str(given["max_features"])] if given["max_features"] else []
-        arguments += ["--camera-params", ",".join(map(repr, given["camera_params"]))] if given["camera_params"] else []
-        arguments += [f"--{name}" for name in ("affine", "dsp") if given[name]]
-        arguments += ["--masks", given["masks"]] if given["masks"] else []
+        arguments = ["batch", str(self.images), "-o", str(self.database), "--resume", "--replace", *steps.extraction_options(given)]
+        total = len(self.names)
         with self.progress.step("features"):
-            total = len(self.names)
-            arguments += self._shared_options()
-            steps.run_command(arguments, self.lock, self.progress.complain, lambda done: self.progress.show(done, total))
+            steps.run_command(arguments, self.lock, self._complain, lambda done: self.progress.show(done, total))
+            known = set(steps.names_in(self.database))
+            self._check_readable(known)
             self.cameras = steps.share_cameras(self.database, given["camera"])
-        known = set(steps.names_in(self.database))
         self.failed = sum(name not in known for name in self.names)
         gone = len(known - set(self.names))
         if gone:
             self.progress.say(f"{gone} images of the database are no longer there and are left out")
         self.names = [name for name in self.names if name in known]
-        if len(self.names) < 2:
-            raise FileError(f"{self.images}: fewer than two photographs can be read")
         self.progress.say(f"features: {len(self.names)} images, {self.cameras} camera{'s' * (self.cameras > 1)}{self._took('features')}")
+
+    def _check_readable(self, known: "set[str]") -> None:
+        """Refuses a collection of which fewer than two images are in the database."""
+        readable = sum(name in known for name in self.names)
+        if readable < 2:
+            number = "none" if readable == 0 else "only one"
+            reason = f"; {self.complaints[0]}" if self.complaints else ""
+            raise FileError(f"{self.images}: {number} of the {len(self.names)} photographs can be read{reason}")
 
     def match(self) -> None:
         """Matches and verifies the pairs that are chosen from the collection."""
@@ -319,8 +387,10 @@ class _Work:
                     done = before + records
                     self.progress.show(done, total)
 
-                steps.run_command([*arguments, "--pairs", rule, *tracks, *self._shared_options()], self.lock, self.progress.complain, count)
-        self.progress.say(f"pairs: {steps.count_rows(self.database).pairs} verified{self._took('pairs')}")
+                steps.run_command([*arguments, "--pairs", rule, *tracks, *steps.device_options(given)], self.lock, self.progress.complain, count)
+        doubtful = steps.count_doubtful(self.database)
+        left_out = f", {doubtful} more left out as look-alikes" if doubtful else ""
+        self.progress.say(f"pairs: {steps.count_rows(self.database).pairs} verified{left_out}{self._took('pairs')}")
 
     def _took(self, step: str) -> str:
         return f", {self.progress.seconds[step]:.1f} s"
@@ -332,13 +402,15 @@ class _Work:
         with self.progress.step("mapper"):
             sizes = steps.model_sizes(self.folder / "sparse" / "0")
             if self.state.get("mapped") != made_of or not sizes or self.state.get("model") != sizes:
+                self.remove_results()
+                self._write_state()
                 options = steps.MapperOptions(self.names, given["mapper"], given["threads"], bool(given["camera_params"]))
                 used = steps.estimate_poses(self.database, self.images, self.folder / "sparse", options,
-                                            lambda done: self.progress.show(done, len(self.names)))
+                                            lambda done: self.progress.show(done, len(self.names)),
+                                            lambda names: self._note_written("sparse", names))
                 if not used:
                     raise FileError(self._why_no_model())
                 self.state.update(mapped=made_of, mapper=used, model=steps.model_sizes(self.folder / "sparse" / "0"))
-                self.state.pop("undistorted", None)
                 self._write_state()
         self.progress.say(f"mapper: {self.state['mapper']}{self._took('mapper')}")
         return made_of
@@ -361,14 +433,12 @@ class _Work:
                 files.write_transforms(self.folder / "transforms.json", model, self.images,
                                        lambda name: steps.mask_of(given["masks"], name))
             except ArgumentError as error:  # a camera model that only COLMAP knows
-                (self.folder / "transforms.json").unlink(missing_ok=True)
+                for name in ("transforms.json", "sparse_pc.ply"):
+                    (self.folder / name).unlink(missing_ok=True)
                 links.remove("transforms.json")
                 self.progress.say(str(error))
             if given["undistorted"]:
-                if self.state.get("undistorted") != made_of or not (self.folder / "undistorted" / "images").is_dir():
-                    steps.undistort(sparse / "0", self.images, self.folder / "undistorted")
-                    self.state["undistorted"] = made_of
-                    self._write_state()
+                self._undistort(made_of)
                 links.append("undistorted")
         observations = int(model.track_lengths.sum())
         result = Reconstruction(
@@ -382,6 +452,17 @@ class _Work:
         title = os.path.basename(self.photos.rstrip("/")) or self.photos
         files.write_report(self.folder / "report.html", title, model, _table(result), missing, links)
         return result
+
+
+    def _undistort(self, made_of: str) -> None:
+        """Writes undistorted pictures, unless all are there."""
+        folder, own = self.folder / "undistorted", self.state.get("written", {}).get("undistorted", [])
+        if self.state.get("undistorted") == made_of and all((folder / name).exists() for name in own):
+            return
+        steps.remove_own(folder, own)
+        steps.undistort(self.folder / "sparse" / "0", self.images, folder, lambda names: self._note_written("undistorted", names))
+        self.state["undistorted"] = made_of
+        self._write_state()
 
 
 def _table(result: Reconstruction) -> Dict[str, str]:
@@ -424,7 +505,7 @@ def reconstruct(
     Raises:
         FileError: no model was found; the message says why and what to try.
     """
-    return _reconstruct(os.path.abspath(photos), os.path.abspath(output), _settings_of(options), progress, False)
+    return _reconstruct(os.fspath(photos), os.fspath(output), _settings_of(options), progress, False)
 
 
 def _check_paths(source: str, folder: str) -> None:
@@ -436,13 +517,18 @@ def _check_paths(source: str, folder: str) -> None:
         raise ArgumentError(f"{folder}: the output is in the folder of the photographs, and would be read as some: choose another folder")
 
 
-def _reconstruct(source: str, folder: str, settings: Dict[str, Any], stream: Optional[TextIO], is_program: bool) -> Reconstruction:
+def _reconstruct(photos: str, output: str, settings: Dict[str, Any], stream: Optional[TextIO], is_program: bool) -> Reconstruction:
+    if not photos or not output:
+        raise ArgumentError(f"the name of the {'output' if photos else 'folder of photographs'} is empty")
+    source, folder = os.path.abspath(photos), os.path.abspath(output)
     _check_paths(source, folder)
     steps.pycolmap_module()
+    steps.check_settings(settings)
     parts = {name: part for name, part in _PARTS.items() if name != "frames" or os.path.isfile(source)}
     whole = sum(parts.values())
     shown = _Progress(stream, {name: part / whole for name, part in parts.items()}, is_program)
     work = _Work(source, pathlib.Path(folder), settings, shown)
+    shown.unfinished = [steps.unfinished(work.folder / name) for name in _RESULTS]
     work.make_folder()
     try:
         with steps.locked(work.folder, shown.say) as work.lock:
@@ -504,11 +590,10 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> int:
     given: Any = {name: value for name, value in vars(arguments).items() if name in _DEFAULTS and value is not None}
     try:
-        found = _reconstruct(os.path.abspath(arguments.photos), os.path.abspath(arguments.output), _settings_of(given),
-                             None if arguments.quiet else sys.stderr, True)
-    except KeyboardInterrupt:
-        print("stopped; the same command continues", file=sys.stderr)
-        return 130
+        found = _reconstruct(arguments.photos, arguments.output, _settings_of(given), None if arguments.quiet else sys.stderr, True)
+    except (KeyboardInterrupt, SystemExit) as stop:  # SystemExit: SIGTERM or SIGHUP
+        print(_STOPPED, file=sys.stderr)
+        return int(stop.code or 1) if isinstance(stop, SystemExit) else 130
     if not arguments.quiet:
         print(f"{found.registered} of {found.images} images, {found.points} points, {found.reprojection_error:.3f} px: "
               f"{os.path.join(found.folder, 'report.html')}", file=sys.stderr)

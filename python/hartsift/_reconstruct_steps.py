@@ -15,9 +15,10 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _library
 from ._errors import ArgumentError, DeviceError, FileError
@@ -85,20 +86,56 @@ def locked(folder: pathlib.Path, say: Callable[[str], None]) -> Iterator[int]:
         os.close(descriptor)
 
 
+def extraction_options(given: Mapping[str, Any]) -> List[str]:
+    """Returns the options of ``hartsift batch`` for settings of a reconstruction."""
+    options = ["--profile", "colmap", "--camera-model", given["camera_model"]]
+    options += ["--max-features", str(given["max_features"])] if given["max_features"] else []
+    options += ["--camera-params", ",".join(map(repr, given["camera_params"]))] if given["camera_params"] else []
+    options += [f"--{name}" for name in ("affine", "dsp") if given[name]]
+    return options + (["--masks", given["masks"]] if given["masks"] else []) + device_options(given)
+
+
+def device_options(given: Mapping[str, Any]) -> List[str]:
+    """Returns the options of device and threads."""
+    return ["--device", given["device"], "--threads", str(given["threads"])]
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Refuses wrong settings before anything is done or removed. The command itself checks its options: it extracts no
+    images, and finds no database to match."""
+    if not 0 < given["frames_per_second"] < 1000:
+        raise ArgumentError(f"frames_per_second is {given['frames_per_second']}, expected more than 0 and less than 1000")
+    if given["masks"] is not None and not os.path.isdir(given["masks"]):
+        raise ArgumentError(f"--masks '{given['masks']}': expected a folder with NAME.png for the image NAME")
+    for rule in given["pairs"]:
+        if rule != "all" and not re.match("(sequential|retrieval|spatial):", rule) and not os.path.isfile(rule):
+            raise ArgumentError(f"--pairs '{rule}': there is no such file; expected all, sequential:N, spatial:METRES,N, retrieval:K or a "
+                                "file of pairs")
+    _mappers(pycolmap_module(), given["mapper"])
+    with tempfile.TemporaryDirectory() as folder:
+        options = extraction_options({**given, "device": "cpu" if given["device"] == "auto" else given["device"]})
+        run_command(["batch", os.devnull, "-o", os.path.join(folder, "none.db"), *options], -1, lambda line: None, lambda count: None)
+        for rule in given["pairs"] or ["all"]:
+            tracks = ["--tracks", str(given["tracks"])] if given["tracks"] else []
+            with contextlib.suppress(FileError):  # there is no database
+                run_command(["match", "--database", os.path.join(folder, "absent.db"), "--pairs", rule, *tracks], -1, lambda line: None,
+                            lambda count: None)
+
+
 def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None], count: Callable[[int], None]) -> None:
     """Runs the command with --json. Images that fail are messages. An interruption stops it in order, so that the next run
     continues.
 
     Args:
         arguments: arguments of the command.
-        lock: descriptor that the command inherits.
+        lock: descriptor that the command inherits; -1: none.
         say: called with each line of its messages.
         count: called with the number of records so far.
     """
     program = _library.command_path()
     # The command has its own process group, so that a terminal's Ctrl-C reaches it only once, through this process.
     with subprocess.Popen([program, *arguments, "--json", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, start_new_session=True, pass_fds=[lock]) as running:
+                          stderr=subprocess.PIPE, start_new_session=True, pass_fds=[lock] if lock >= 0 else []) as running:
         assert running.stdout is not None
         last: List[str] = []
         is_stopped = threading.Event()
@@ -154,8 +191,10 @@ def count_rows(database: pathlib.Path) -> Counts:
 
 
 def names_in(database: pathlib.Path) -> List[str]:
-    """Returns the names of the images."""
+    """Returns the names of the images; none if the database was never written."""
     with _connection(database) as connection:
+        if connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'images'").fetchone()[0] == 0:
+            return []
         return [name for (name,) in connection.execute("SELECT name FROM images ORDER BY image_id")]
 
 
@@ -208,6 +247,14 @@ def share_cameras(database: pathlib.Path, rule: str) -> int:
                 connection.execute("UPDATE images SET camera_id = ? WHERE image_id = ?", [camera, row[0]])
         connection.execute("DELETE FROM cameras WHERE camera_id NOT IN (SELECT camera_id FROM images)")
     return len(first)
+
+
+def count_doubtful(database: pathlib.Path) -> int:
+    """Returns the number of verified pairs that the command left out."""
+    with _connection(database) as connection:
+        if connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'hartsift_doubtful_pairs'").fetchone()[0] == 0:
+            return 0
+        return int(connection.execute("SELECT count(*) FROM hartsift_doubtful_pairs WHERE reason != 'short tracks'").fetchone()[0])
 
 
 def forget_pairs(database: pathlib.Path) -> None:
@@ -290,6 +337,9 @@ def pycolmap_module() -> Any:
         raise ModuleNotFoundError(reason, name="pycolmap") from error
     with contextlib.suppress(AttributeError):
         module.logging.minloglevel = module.logging.Level.FATAL.value  # a failure raises an exception or gives no model
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)  # in place of the handler of pycolmap's, which prints a stack
     return module
 
 
@@ -336,22 +386,24 @@ def _check_written(model: Any, folder: pathlib.Path) -> None:
 
 
 def estimate_poses(
-    database: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, options: MapperOptions, registered: Callable[[int], None]
+    database: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, options: MapperOptions, registered: Callable[[int], None],
+    written: Callable[[List[str]], None],
 ) -> str:
     """Writes the models into numbered folders, the largest as 0.
 
     Args:
         database: COLMAP's database, which is not changed.
         images: folder of the photographs.
-        folder: folder for the models, whose content is replaced.
+        folder: folder for the models, which must be absent or empty.
         options: options of the mapper.
         registered: the incremental mapper calls it with the number of images that have a pose.
+        written: called with the names of the files in the folder, before they are there.
 
     Returns:
         Name of the mapper; "" if there is no model.
     """
     module = pycolmap_module()
-    work = folder.with_name(f".{folder.name}.tmp")
+    work = unfinished(folder)
     shutil.rmtree(work, ignore_errors=True)
     models: List[Any] = []
     used = ""
@@ -370,7 +422,7 @@ def estimate_poses(
             model.write(str(work / "models" / str(number)))
             _check_written(model, work / "models" / str(number))
         if models:
-            shutil.rmtree(folder, ignore_errors=True)
+            written(files_below(work / "models"))
             (work / "models").rename(folder)
     except (OSError, RuntimeError, ValueError) as error:
         raise FileError(f"{folder}: the mapper of pycolmap failed: {error}") from error
@@ -379,10 +431,11 @@ def estimate_poses(
     return used
 
 
-def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path) -> None:
-    """Writes undistorted pictures with the model of pinhole cameras: folder/images and folder/sparse/0."""
+def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, written: Callable[[List[str]], None]) -> None:
+    """Writes undistorted pictures with the model of pinhole cameras: folder/images and folder/sparse/0. folder, written: as
+    in estimate_poses."""
     module = pycolmap_module()
-    work = folder.with_name(f".{folder.name}.tmp")
+    work = unfinished(folder)
     shutil.rmtree(work, ignore_errors=True)
     try:
         work.mkdir(parents=True)
@@ -390,12 +443,43 @@ def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path) -
         (work / "sparse").rename(work / "0")
         (work / "sparse").mkdir()
         (work / "0").rename(work / "sparse" / "0")
-        shutil.rmtree(folder, ignore_errors=True)
+        written(files_below(work))
         work.rename(folder)
     except (OSError, RuntimeError, ValueError) as error:
         raise FileError(f"{folder}: undistorting failed: {error}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+# ------------------------------------------------------------------ folders of results
+
+
+def unfinished(folder: pathlib.Path) -> pathlib.Path:
+    """Returns the folder in which the content of a folder is prepared."""
+    return folder.with_name(f".{folder.name}.tmp")
+
+
+def files_below(folder: pathlib.Path) -> List[str]:
+    """Returns the names of all files in a folder and its subfolders."""
+    found = (os.path.relpath(os.path.join(place, name), folder) for place, _, names in os.walk(folder) for name in names)
+    return sorted(found, key=os.fsencode)
+
+
+def check_own(folder: pathlib.Path, own: Sequence[str]) -> None:
+    """Refuses a folder with other files than these, because they would be lost or would belong to another model."""
+    others = sorted(set(files_below(folder)) - set(own), key=os.fsencode)
+    if others:
+        raise FileError(f"{folder / others[0]}: is not from an earlier run, and this folder is to be replaced: move the file elsewhere, or choose "
+                        "another output")
+
+
+def remove_own(folder: pathlib.Path, own: Sequence[str]) -> None:
+    """Removes a folder whose files are among these."""
+    check_own(folder, own)
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def mask_of(masks: Optional[str], name: str) -> Optional[pathlib.Path]:

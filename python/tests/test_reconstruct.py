@@ -23,10 +23,15 @@ from hartsift import _video as video
 
 TUTORIALS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "tutorials"
 FAKE_MAPPER = """
+import ctypes, os, sys
 __version__ = "0"
 class Options: pass
 IncrementalPipelineOptions = GlobalPipelineOptions = Options
-def incremental_mapping(database, images, output, options, next_image_callback): return {}
+def incremental_mapping(database, images, output, options, next_image_callback):
+    if os.environ.get("HANG"):
+        print("mapping", file=sys.stderr, flush=True)
+        ctypes.CDLL(None).sleep(60)  # native code: Python's handlers of signals wait for its end
+    return {}
 def global_mapping(database, images, output, options): return {}
 """
 
@@ -303,9 +308,19 @@ def test_poses_of_a_courtyard(tmp_path, photographs):
     assert points_file.stat().st_size > whole // 2 and pycolmap.Reconstruction(str(out / "sparse" / "0")).num_points3D() > 100
     before = points_file.stat().st_mtime_ns
     assert "no pose" not in said.getvalue()
+    picture = next((out / "undistorted" / "images").iterdir())
+    picture.unlink()  # an incomplete folder is made again when asked for
+    hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
+    assert picture.exists()
+    mine = out / "undistorted" / "sparse" / "0" / "mine.txt"
+    mine.write_text("mine")
+    with pytest.raises(hartsift.FileError, match="mine.txt: is not from an earlier run"):
+        hartsift.reconstruct(photographs, out, progress=said, tracks=50, mapper="incremental", device="cpu")
+    assert mine.exists() and picture.exists() and points_file.stat().st_mtime_ns == before
+    mine.unlink()
     hartsift.reconstruct(photographs, out, progress=said, tracks=50, mapper="incremental", device="cpu")
     assert "tracks was 2000, is 50: the mapper is done again" in said.getvalue()
-    assert (out / "sparse" / "0" / "points3D.bin").stat().st_mtime_ns != before
+    assert points_file.stat().st_mtime_ns != before and not (out / "undistorted").exists()
 
 
 @pytest.fixture
@@ -314,9 +329,9 @@ def program(tmp_path, photographs):
     (tmp_path / "fake").mkdir()
     (tmp_path / "fake" / "pycolmap.py").write_text(FAKE_MAPPER)
     paths = [str(tmp_path / "fake"), str(pathlib.Path(hartsift.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
 
     def start(*arguments):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
         command = [sys.executable, "-m", "hartsift", "reconstruct", *map(str, arguments), "--device", "cpu", "--threads", "1"]
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
@@ -341,6 +356,18 @@ def test_killed_and_continued(tmp_path, photographs, program):
     with program(photographs, "-o", out) as third:
         assert "no model: 10 pairs match" in third.stderr.read() and third.wait() == 1
     assert content(out / "database.db") == content(tmp_path / "whole" / "database.db")
+
+
+@pytest.mark.parametrize("number,status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_in_the_mapper(tmp_path, photographs, program, monkeypatch, number, status):
+    monkeypatch.setenv("HANG", "1")
+    with program(photographs, "-o", tmp_path / "out", "--mapper", "incremental") as running:
+        for line in running.stderr:
+            if line == "mapping\n":
+                running.send_signal(number)
+                break
+        assert running.stderr.read() == "stopped; the same command continues\n" and running.wait() == status
+    assert not (tmp_path / "out" / ".sparse.tmp").exists()
 
 
 def test_changed_options_and_photographs(tmp_path, photographs, program):
@@ -372,9 +399,11 @@ def test_changed_options_and_photographs(tmp_path, photographs, program):
 
 def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypatch):
     monkeypatch.setitem(sys.modules, "pycolmap", type(sys)("pycolmap"))
-    one, none, foreign = tmp_path / "one", tmp_path / "none", tmp_path / "foreign"
-    for folder in (one, none, foreign):
+    one, none, foreign, damaged = (tmp_path / name for name in ("one", "none", "foreign", "damaged"))
+    for folder in (one, none, foreign, damaged):
         folder.mkdir()
+    (damaged / "reconstruct.json").write_text('{"settings": {}, "written": 3}')
+    (foreign / ".DS_Store").write_text("of no importance")
     shutil.copy(sorted(photographs.iterdir())[0], one)
     (none / "notes.txt").write_text("no picture")
     (foreign / "thesis.tex").write_text("mine")
@@ -382,7 +411,10 @@ def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypat
     for photos, output, options, kind, words in (
         (none, out, {}, hartsift.FileError, "no photographs there.*1 .txt"),
         (one, tmp_path / "out1", {}, hartsift.FileError, "one photograph there: a reconstruction needs two"),
-        (photographs, foreign, {}, hartsift.FileError, r"no reconstruction of hartsift \(it has thesis.tex\): choose another"),
+        (photographs, foreign, {}, hartsift.FileError, r"^[^:]*foreign: is not empty and no .*\(it has thesis.tex\): choose"),
+        (photographs, damaged, {}, hartsift.FileError, "reconstruct.json: is damaged: choose another"),
+        (photographs, foreign / "thesis.tex", {}, hartsift.FileError, "is a file: expected a new folder"),
+        (photographs, "", {}, hartsift.ArgumentError, "name of the output is empty"),
         (photographs, foreign / "thesis.tex" / "x", {}, hartsift.FileError, "Not a directory"),
         (photographs, photographs / "out", {}, hartsift.ArgumentError, "in the folder of the photographs"),
         (photographs, out, {}, hartsift.ArgumentError, "is the reconstruction of .*none, not of"),
@@ -391,9 +423,30 @@ def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypat
         (photographs, tmp_path / "out2", {"mapper": "best"}, hartsift.ArgumentError, "mapper is 'best', expected one of 'auto'"),
         (photographs, tmp_path / "out2", {"trakcs": 3}, hartsift.ArgumentError, "trakcs: there is no such option"),
         (photographs, tmp_path / "out2", {"camera_model": "ROUND"}, hartsift.ArgumentError, "^--camera-model.*ROUND"),
+        (photographs, tmp_path / "out2", {"pairs": "nonsense"}, hartsift.ArgumentError, "^--pairs 'nonsense': there is no such file"),
+        (photographs, tmp_path / "out2", {"pairs": "retrieval:x"}, hartsift.ArgumentError, "^--pairs 'retrieval:x': expected retrieval:K"),
+        (photographs, tmp_path / "out2", {"tracks": -5}, hartsift.ArgumentError, "^--tracks '-5'"),
+        (photographs, tmp_path / "out2", {"masks": str(none / "x")}, hartsift.ArgumentError, "^--masks"),
+        (photographs, tmp_path / "out2", {"frames_per_second": float("nan")}, hartsift.ArgumentError, "frames_per_second is nan"),
     ):
         with pytest.raises(kind, match=words):
             hartsift.reconstruct(photos, output, **options)
+    assert not (tmp_path / "out2").exists()
+
+
+def test_unreadable_photographs(tmp_path, monkeypatch):
+    fake = type(sys)("pycolmap")
+    exec(FAKE_MAPPER, fake.__dict__)
+    monkeypatch.setitem(sys.modules, "pycolmap", fake)
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name in ("a.png", "b.jpg"):
+        (photos / name).write_text("no picture")
+    with pytest.raises(hartsift.FileError, match="none of the 2 photographs can be read; .*[ab].(png|jpg): the content is neither PNG"):
+        hartsift.reconstruct(photos, tmp_path / "out", device="cpu")
+    video.write_png(photos / "a.png", np.dstack([hartsift.load_image("@scene:160x120:1")] * 3))
+    with pytest.raises(hartsift.FileError, match="only one of the 2 photographs can be read; .*b.jpg"):
+        hartsift.reconstruct(photos, tmp_path / "out", device="cpu")
 
 
 def test_photographs_without_overlap(tmp_path, monkeypatch):
