@@ -7,6 +7,8 @@ name in pycolmap's options.
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
@@ -133,6 +135,10 @@ class _Arguments:
             _fail(f"the option '--{name}' is required but missing")
         return value
 
+    def integer(self, name: str, default: str) -> int:
+        """Returns a plain option that is a whole number."""
+        return int(_convert(name, self.take(name, default), 0))
+
     def names(self, option: str = "image_list_path") -> List[str]:
         """Returns the names in a list of images."""
         path = self.take(option, "") or self.settings.pop(f"Mapper.{option}", "")
@@ -159,9 +165,8 @@ class _Arguments:
 
     def seed(self, pycolmap: Any) -> None:
         for name in ("random_seed", "default_random_seed"):
-            text = self.take(name, "")
-            if text:
-                pycolmap.set_random_seed(int(text))
+            if self.take(name, ""):
+                pycolmap.set_random_seed(self.integer(name, ""))
         self._used += _LOGGING
 
     def finish(self) -> None:
@@ -219,7 +224,7 @@ def _image_undistorter(pycolmap: Any, given: _Arguments) -> None:
     images, model, output = (given.take(name) for name in ("image_path", "input_path", "output_path"))
     keywords: Dict[str, Any] = {"output_type": given.take("output_type", "COLMAP"), "image_names": given.names()}
     for name in ("num_patch_match_src_images", "jpeg_quality", "num_threads"):
-        keywords[name] = int(given.take(name, "-1"))
+        keywords[name] = given.integer(name, "-1")
     policies = {"copy": "copy", "soft-link": "softlink", "hard-link": "hardlink"}
     policy = given.take("copy_policy", "copy")
     if policy not in policies:
@@ -310,6 +315,13 @@ _COMMANDS: Dict[str, Callable[[Any, _Arguments], None]] = {
 }
 
 
+def _reason(error: Exception) -> str:
+    """Returns a message without the source lines of pycolmap."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return re.sub(r"^\[[\w.]+:\d+\] (Check failed: \S+ )?", "", str(error))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Runs a command; returns its exit status, 0 or 1, as COLMAP's."""
     command = arguments[0] if arguments else ""
@@ -329,15 +341,15 @@ def main(arguments: Sequence[str]) -> int:
     except ImportError as error:
         print(f"hartsift-colmap {command}: pycolmap cannot be imported ({error}): pip install pycolmap, or install COLMAP", file=sys.stderr)
         return 1
+    for number in (signal.SIGINT, signal.SIGTERM):  # end also native code at once, and print no stack
+        signal.signal(number, signal.SIG_DFL)
     try:
         given = _Arguments(command, arguments[1:])
         given.seed(pycolmap)
         _COMMANDS[command](pycolmap, given)
     except (CommandError, OSError, ValueError, RuntimeError, IndexError) as error:
-        print(f"hartsift-colmap {command}: {error}", file=sys.stderr)
+        print(f"hartsift-colmap {command}: {_reason(error)}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     return 0
 
 

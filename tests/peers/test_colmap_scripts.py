@@ -146,7 +146,9 @@ class Scripts(unittest.TestCase):
         self.assertGreater(numpy.median([aligned.image(image).projection_center()[2] for image in aligned.reg_image_ids()]), 0)
         for arguments in (("model_aligner", "--input_path", "sparse/0", "--output_path", "x"), ("stereo_fusion",), ("model_analyzer", "--path", "absent"), ("mapper",),
                           ("bundle_adjuster", "--input_path", "sparse/0", "--output_path", "x", "--BundleAdjustment.foo", "1")):
-            self.assertEqual(self.colmap(*arguments).returncode, 1, arguments)
+            run = self.colmap(*arguments)
+            self.assertEqual(run.returncode, 1, arguments)
+            self.assertNotIn(".cc:", run.stderr)
         self.assertIn("OPENCV", (self.work / "text/cameras.txt").read_text())
 
     def test_instant_sfm(self):
