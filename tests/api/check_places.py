@@ -15,6 +15,12 @@ KERNEL = re.compile(r"^extern \"C\" __global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
 # A macro that makes kernels of a device function; the function is described.
 KERNEL_MACRO = re.compile(r"^#define (?:[^\n]*\\\n)*[^\n]*__global__(?:[^\n]*\\\n)+[^\n]*$", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
+# A kernel in a header's list, with the types of its parameters; or listed by a launcher's file.
+LISTED = re.compile(r"K##_\d\(\s*\w+,\s*(\w+)")
+LISTED_IN_C = re.compile(r"LAUNCH_(?:ENTRY|KERNEL_\d)\(\w+, (\w+)")
+# In a launcher's file, without the lists: a call of the function that launches a kernel, or the kernel's entry.
+LAUNCHED = re.compile(r"(?:\blaunch_|&)(\w+)")
+MACRO = re.compile(r"^#define (\w+)\(([\w, ]*)\) (.*)$", re.M)
 
 
 # Callers of stages that run_frame.c does not call.
@@ -79,9 +85,38 @@ def check_variants(tree):
     return faults
 
 
+def without_macros(text, lists):
+    """Returns the text, in which names that macros paste together are complete. lists: text with the macros that give
+    the arguments, X(5) X(6)."""
+    text, lists = (COMMENT.sub("", part).replace("\\\n", " ") for part in (text, lists))
+    arguments_of = {name: re.findall(rf"\b{given}\(([^()]*)\)", body) for name, given, body in MACRO.findall(lists)}
+    found = []
+    for name, parameters, body in MACRO.findall(text):
+        uses = re.findall(rf"(?<!#define )\b{name}\(([^()]*)\)", text)
+        for user in re.findall(rf"\b(\w+)\({name}\)", text):
+            uses += arguments_of.get(user, [])
+        for use in uses:
+            values = dict(zip((p.strip() for p in parameters.split(",")), (a.strip() for a in use.split(","))))
+            parts = [values.get(word, word) for word in re.split(r"(\w+)", body)]
+            found.append(re.sub(r"\s*##\s*", "", "".join(parts)))
+    return "\n".join([MACRO.sub("", text)] + found)
+
+
+def check_launches(tree, kernels):
+    """Checks that each kernel is in a list, and launched by a file of C."""
+    lists = "\n".join(tree.text(pattern) for pattern in ("cuda/*/*.h", "cuda/*/*.cuh"))
+    hosts = [without_macros(path.read_text(encoding="utf-8"), lists) for path in sorted(tree.root.glob("cuda/*/*.c"))]
+    listed = set(LISTED.findall(COMMENT.sub("", lists).replace("\\\n", " "))).union(*map(LISTED_IN_C.findall, hosts))
+    launched = set().union(*map(LAUNCHED.findall, hosts))
+    faults = [] if len(listed) > 100 else ["cuda/: no lists of kernels found"]
+    faults += [f"cuda/: {name} is in no list of kernels" for name in sorted(kernels - listed)]
+    return faults + [f"cuda/: nothing launches {name}" for name in sorted(listed - launched)]
+
+
 def check_kernels(tree):
-    """Checks that each kernel has its description, and each launcher of a header a caller in another file."""
-    faults, kernels = [], 0
+    """Checks that each kernel has its description and is launched, and that each launcher of a header has a caller in
+    another file."""
+    faults, kernels = [], set()
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(tree.root.glob("cuda/**/*.*")) if path.suffix != ".md"}
     words = collections.Counter(word for text in sources.values() for word in re.findall(r"\w+", text))
     for path, text in sources.items():
@@ -91,12 +126,12 @@ def check_kernels(tree):
         described_from = 0
         for match in re.finditer(KERNEL.pattern + functions, text, re.M):
             name = match.group(1) or match.group(2)
-            kernels += 1
+            kernels.add(match.group(1))
             if not re.search(r"\bDoes\b", text[described_from:match.start()]) and name not in KERNELS_OF_NO_STAGE:
                 faults.append(f"{path.relative_to(tree.root)}: no description (Does ...) before {name}")
             described_from = match.end()
             if words[name] < 2:
-                faults.append(f"{path.relative_to(tree.root)}: nothing launches {name}")
+                faults.append(f"{path.relative_to(tree.root)}: nothing calls {name}")
     for pattern in ("pipeline/device/*.c", "tests/**/*.c*", "bench/**/*.c*"):
         for path in tree.root.glob(pattern):
             words.update(re.findall(r"\w+_launch(?=\()", path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""))
@@ -104,7 +139,9 @@ def check_kernels(tree):
         for name in re.findall(r"^stage_status (\w+_launch)\(", header.read_text(encoding="utf-8"), re.M):
             if words[name] < 2:  # the only match is the definition
                 faults.append(f"{header.relative_to(tree.root)}: nothing calls {name}")
-    return faults if kernels > 10 else faults + ["cuda/: no kernels found"]
+    kernels.update(name for text in sources.values() for name in re.findall(r"^\w+_KERNEL\((\w+_kernel)\b", text, re.M))
+    faults += check_launches(tree, kernels - {None})
+    return faults if len(kernels) > 10 else faults + ["cuda/: no kernels found"]
 
 
 def check_formats(tree):
