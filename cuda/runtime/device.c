@@ -11,7 +11,8 @@ LAUNCH_ENTRY(runtime_kernels, device_probe_kernel)
 LAUNCH_KERNEL_1(runtime_kernels, handover_signal_kernel, uint32_t *)
 
 _Static_assert((int)DEVICE_ERROR_MEMORY == (int)DRIVER_OUT_OF_MEMORY &&
-                   (int)DEVICE_ERROR_NOT_FOUND == (int)DRIVER_NOT_FOUND,
+                   (int)DEVICE_ERROR_NOT_FOUND == (int)DRIVER_NOT_FOUND &&
+                   (int)DEVICE_ERROR_RESET == (int)DRIVER_CONTEXT_DESTROYED,
                "the driver's numbers of errors");
 
 static void take_error(driver_status status, device_answer *a) {
@@ -97,8 +98,9 @@ stage_status device_enter(int32_t index, int32_t *previous) {
 }
 
 void device_leave(int32_t previous) {
+  const driver_table *driver = driver_loaded()->table;
   driver_context context = NULL;
-  if (previous >= 0) (void)driver_loaded()->table->context_pop(&context);
+  if (previous >= 0 && driver) (void)driver->context_pop(&context);
 }
 
 stage_status device_alloc(void **pointer, size_t bytes) {
@@ -106,6 +108,7 @@ stage_status device_alloc(void **pointer, size_t bytes) {
   driver_pointer memory = 0;
   *pointer = NULL;
   if (!driver) return STAGE_DEVICE;
+  if (bytes == 0) return STAGE_OK;
   const stage_status st = driver_result(driver->memory_alloc(&memory, bytes));
   if (st == STAGE_OK) *pointer = (void *)(uintptr_t)memory;
   return st;
@@ -121,6 +124,7 @@ stage_status device_alloc_pinned(void **host, void **device, size_t bytes) {
   driver_pointer mapped = 0;
   *host = *device = NULL;
   if (!driver) return STAGE_DEVICE;
+  if (bytes == 0) return STAGE_OK;
   driver_status status = driver->host_alloc(host, bytes, DRIVER_HOST_MAPPED | DRIVER_HOST_PORTABLE);
   if (status != DRIVER_SUCCESS) {
     *host = NULL;
@@ -185,6 +189,13 @@ stage_status device_stream_query(cuda_stream stream, bool *busy) {
   const driver_status status = driver->stream_query(stream);
   *busy = status == DRIVER_NOT_READY;
   return *busy ? STAGE_OK : driver_result(status);
+}
+
+bool device_stream_is_foreign(cuda_stream stream) {
+  const driver_table *driver = driver_ready();
+  driver_context of_stream = NULL, current = NULL;
+  return driver && driver->stream_context(stream, &of_stream) == DRIVER_SUCCESS &&
+         driver->context_get(&current) == DRIVER_SUCCESS && of_stream != current;
 }
 
 static stage_status create_event(cuda_event *event, uint32_t flags) {

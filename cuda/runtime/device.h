@@ -55,7 +55,7 @@ void device_leave(int32_t previous);
 /* Returns free and total memory of the current device, in bytes. */
 stage_status device_memory(size_t *free_bytes, size_t *memory_bytes);
 
-/* Device memory, 256-byte aligned. */
+/* Device memory, 256-byte aligned. 0 bytes: null, and no failure; the same holds for pinned memory. */
 stage_status device_alloc(void **pointer, size_t bytes);
 void device_free(void *pointer);
 /* Pinned host memory that the device can address too, at *device. */
@@ -73,6 +73,8 @@ stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency);
 void device_stream_destroy(cuda_stream stream);
 stage_status device_stream_wait(cuda_stream stream);              /* blocks the host */
 stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not block; *busy: it still has work */
+/* Whether a caller's stream is of another context than the current one, which is a device's primary context. */
+bool device_stream_is_foreign(cuda_stream stream);
 
 /* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too, and
  * go to the host. */

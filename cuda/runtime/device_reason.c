@@ -159,6 +159,14 @@ void device_reason(const device_answer *a, char *reason, size_t bytes) {
   case DEVICE_ERROR_NO_JIT:
     say_no_code(a, s);
     return;
+  case DEVICE_ERROR_FORKED:
+    say(s, "this process was forked from one that had used a GPU, which CUDA does not support: start processes anew "
+           "(Python: multiprocessing's \"spawn\"), or fork before the first use of a GPU");
+    return;
+  case DEVICE_ERROR_RESET:
+    say(s, "the program has reset the device (cudaDeviceReset) after hartsift had used it: do not reset it, or use it "
+           "in another process");
+    return;
   case DEVICE_ERROR_NOT_READY:
     say(s, "the machine's GPUs are not ready: the service nvidia-fabricmanager must run, and be of the driver's "
            "version");

@@ -11,8 +11,9 @@
 extern "C" {
 #endif
 
-/* Values of CUresult with a specific sentence. Of this file's own is DEVICE_ERROR_OLD_DRIVER. */
+/* Values of CUresult with a specific sentence. DEVICE_ERROR_OLD_DRIVER and DEVICE_ERROR_FORKED are not the driver's. */
 enum {
+  DEVICE_ERROR_FORKED = -1,
   DEVICE_ERROR_NONE = 0,
   DEVICE_ERROR_MEMORY = 2,
   DEVICE_ERROR_STUB_LIBRARY = 34,
@@ -24,6 +25,7 @@ enum {
   DEVICE_ERROR_NO_JIT = 223,
   DEVICE_ERROR_SYSTEM_CALL = 304,
   DEVICE_ERROR_NOT_FOUND = 500,
+  DEVICE_ERROR_RESET = 709,
   DEVICE_ERROR_NOT_READY = 802,
   DEVICE_ERROR_DRIVER_PARTS = 803
 };

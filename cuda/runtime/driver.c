@@ -22,6 +22,12 @@ static void *open_driver(void) {
   return library ? library : dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
 }
 
+/* The driver does not work in a forked child, where threads may have held the locks of this folder besides. */
+static void leave_driver(void) {
+  load.table = NULL;
+  load.status = DEVICE_ERROR_FORKED;
+}
+
 /* The library is never closed: the driver has threads. */
 static void load_driver(void) {
   int version = 0;
@@ -39,6 +45,8 @@ static void load_driver(void) {
     load.status = DRIVER_NOT_FOUND;
   } else {
     load.status = table.init(0);
+    if (load.status == DRIVER_SUCCESS && pthread_atfork(NULL, NULL, leave_driver) != 0)
+      load.status = DRIVER_OUT_OF_MEMORY;
     if (load.status == DRIVER_SUCCESS) load.table = &table;
   }
 }
@@ -54,20 +62,43 @@ stage_status driver_result(driver_status status) {
   return status == DRIVER_OUT_OF_MEMORY ? STAGE_OUT_OF_MEMORY : STAGE_DEVICE;
 }
 
+/* A retained context, and its number: a reset of the device makes another one at the same address. */
+typedef struct kept_context {
+  driver_context context; /* null: not yet retained */
+  unsigned long long id;
+} kept_context;
+
+static driver_status retain(int32_t index, kept_context *kept) {
+  driver_device device = 0;
+  kept_context got = {NULL, 0};
+  driver_status status = table.device_of(&device, index);
+  if (status == DRIVER_SUCCESS) status = table.context_retain(&got.context, device);
+  if (status == DRIVER_SUCCESS) status = table.context_id(got.context, &got.id);
+  if (status == DRIVER_SUCCESS) *kept = got;
+  return status;
+}
+
+static bool is_reset(const kept_context *kept) {
+  unsigned long long id = 0;
+  return table.context_id(kept->context, &id) != DRIVER_SUCCESS || id != kept->id;
+}
+
 /* Retained once and kept: the contexts that the CUDA runtime of the same process uses, PyTorch's too. */
 driver_status driver_context_of(int32_t index, driver_context *context) {
-  static driver_context kept[DRIVER_DEVICES_KEPT];
+  static kept_context contexts[DRIVER_DEVICES_KEPT];
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   const driver_load *driver = driver_loaded();
-  driver_device device = 0;
+  kept_context other = {NULL, 0};
   *context = NULL;
   if (!driver->table) return driver->status ? driver->status : DRIVER_NOT_INITIALIZED;
+  kept_context *kept = index >= 0 && index < DRIVER_DEVICES_KEPT ? &contexts[index] : &other;
   pthread_mutex_lock(&lock);
   driver_status status = DRIVER_SUCCESS;
-  if (index >= 0 && index < DRIVER_DEVICES_KEPT) *context = kept[index];
-  if (!*context) status = driver->table->device_of(&device, index);
-  if (!*context && status == DRIVER_SUCCESS) status = driver->table->context_retain(context, device);
-  if (status == DRIVER_SUCCESS && index < DRIVER_DEVICES_KEPT) kept[index] = *context;
+  if (!kept->context)
+    status = retain(index, kept);
+  else if (is_reset(kept))
+    status = DRIVER_CONTEXT_DESTROYED;
+  if (status == DRIVER_SUCCESS) *context = kept->context;
   pthread_mutex_unlock(&lock);
   return status;
 }
@@ -85,15 +116,18 @@ const driver_table *driver_ready(void) {
 
 const char *driver_text(driver_status status) {
   const char *text = NULL;
-  (void)driver_loaded();
-  return table.error_text && table.error_text(status, &text) == DRIVER_SUCCESS ? text : NULL;
+  const bool works = driver_loaded()->status != DEVICE_ERROR_FORKED;
+  return works && table.error_text && table.error_text(status, &text) == DRIVER_SUCCESS ? text : NULL;
 }
 
 const char *device_error_text(void) {
   const driver_load *driver = driver_loaded();
   const driver_status status = last_error;
-  const char *text = driver_text(status);
   last_error = DRIVER_SUCCESS;
+  if (status == DEVICE_ERROR_FORKED) return "this process was forked from one that had used a GPU";
+  if (status == DRIVER_CONTEXT_DESTROYED)
+    return "the program has reset the device (cudaDeviceReset): this process cannot use it with hartsift any more";
+  const char *text = driver_text(status);
   if (text) return text;
   if (driver->missing) return driver->missing;
   return status == DRIVER_SUCCESS ? "no error" : "no CUDA driver can be used";

@@ -30,6 +30,7 @@ enum {
   DRIVER_NOT_INITIALIZED = 3,
   DRIVER_NOT_FOUND = 500,
   DRIVER_NOT_READY = 600,
+  DRIVER_CONTEXT_DESTROYED = 709,
   DRIVER_UNKNOWN = 999
 };
 
@@ -123,6 +124,7 @@ typedef struct driver_kernel_node {
   X(context_push, cuCtxPushCurrent_v2, (driver_context context))                                                       \
   X(context_pop, cuCtxPopCurrent_v2, (driver_context * context))                                                       \
   X(context_device, cuCtxGetDevice, (driver_device * device))                                                          \
+  X(context_id, cuCtxGetId, (driver_context context, unsigned long long *id))                                          \
   X(stream_priorities, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                                       \
   X(memory_info, cuMemGetInfo_v2, (size_t * free_bytes, size_t * bytes))                                               \
   X(memory_alloc, cuMemAlloc_v2, (driver_pointer * pointer, size_t bytes))                                             \
@@ -142,6 +144,7 @@ typedef struct driver_kernel_node {
   X(stream_destroy, cuStreamDestroy_v2, (cuda_stream stream))                                                          \
   X(stream_wait, cuStreamSynchronize, (cuda_stream stream))                                                            \
   X(stream_query, cuStreamQuery, (cuda_stream stream))                                                                 \
+  X(stream_context, cuStreamGetCtx, (cuda_stream stream, driver_context * context))                                    \
   X(stream_wait_event, cuStreamWaitEvent, (cuda_stream stream, cuda_event event, uint32_t flags))                      \
   X(event_create, cuEventCreate, (cuda_event * event, uint32_t flags))                                                 \
   X(event_destroy, cuEventDestroy_v2, (cuda_event event))                                                              \
@@ -189,13 +192,15 @@ typedef struct driver_load {
   const char *missing;       /* a function that the driver lacks; null: none */
 } driver_load;
 
-/* Loads the driver on the first call; from any thread. */
+/* Loads the driver on the first call; from any thread. In a forked child of a process that had loaded it, there is no
+ * table, and the status is DEVICE_ERROR_FORKED. */
 const driver_load *driver_loaded(void);
 
 /* Returns the driver's words for an error, also one of its initialisation; null: none. The text is static. */
 const char *driver_text(driver_status status);
 
-/* The primary context of a device, which other users of CUDA in this process have too. */
+/* The primary context of a device, which other users of CUDA in this process have too. After a reset of the device
+ * (cudaDeviceReset), always DRIVER_CONTEXT_DESTROYED: streams, memory and kernels of this library are gone. */
 enum { DRIVER_DEVICES_KEPT = 32 };
 driver_status driver_context_of(int32_t index, driver_context *context);
 

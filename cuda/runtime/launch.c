@@ -26,7 +26,7 @@ static driver_status library_of(const driver_table *driver, launch_module *modul
   return status;
 }
 
-static driver_status look_up(const driver_table *driver, const launch_kernel *kernel, size_t shared_bytes,
+static driver_status look_up(const driver_table *driver, launch_kernel *kernel, size_t shared_bytes,
                              driver_function *function) {
   driver_library library = NULL;
   driver_kernel found = NULL;
@@ -36,8 +36,10 @@ static driver_status look_up(const driver_table *driver, const launch_kernel *ke
   status = library_of(driver, kernel->module, &library);
   if (status == DRIVER_SUCCESS) status = driver->library_kernel(&found, library, kernel->name);
   if (status == DRIVER_SUCCESS) status = driver->kernel_function(function, found);
-  if (status == DRIVER_SUCCESS && shared_bytes > SHARED_BYTES_DEFAULT)
+  if (status == DRIVER_SUCCESS && shared_bytes > SHARED_BYTES_DEFAULT) {
+    atomic_store_explicit(&kernel->shared_bytes, shared_bytes, memory_order_relaxed);
     status = driver->function_set(*function, DRIVER_FUNCTION_SHARED_BYTES, (int)shared_bytes);
+  }
   const driver_status restored = driver->capture_mode(&mode);
   return status == DRIVER_SUCCESS ? restored : status;
 }
@@ -51,7 +53,12 @@ driver_status launch_function(launch_kernel *kernel, size_t shared_bytes, driver
   if (status != DRIVER_SUCCESS) return status;
   const bool is_kept = device >= 0 && device < LAUNCH_DEVICES_KEPT;
   if (is_kept) *function = atomic_load_explicit(&kernel->functions[device], memory_order_acquire);
-  if (*function) return DRIVER_SUCCESS;
+  if (*function) {
+    /* allowed by the first launch for all later ones */
+    assert(shared_bytes <= SHARED_BYTES_DEFAULT ||
+           shared_bytes == atomic_load_explicit(&kernel->shared_bytes, memory_order_relaxed));
+    return DRIVER_SUCCESS;
+  }
   status = look_up(driver, kernel, shared_bytes, function);
   if (status == DRIVER_SUCCESS && is_kept)
     atomic_store_explicit(&kernel->functions[device], *function, memory_order_release);

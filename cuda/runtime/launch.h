@@ -57,6 +57,7 @@ typedef struct launch_kernel {
   launch_module *module;
   const char *name;
   _Atomic(driver_function) functions[LAUNCH_DEVICES_KEPT];
+  atomic_size_t shared_bytes; /* allowed dynamic shared memory beyond 48 KiB; 0: none was asked for yet */
 } launch_kernel;
 
 typedef struct launch_shape {
@@ -77,7 +78,7 @@ stage_status launch(launch_kernel *kernel, launch_shape shape, const launch_argu
     extern const unsigned char hartsift_kernels_##module[];                                                            \
     static launch_module module = {hartsift_kernels_##module, NULL};
 
-#  define LAUNCH_ENTRY(module, name) static launch_kernel name = {&module, #  name, {NULL}};
+#  define LAUNCH_ENTRY(module, name) static launch_kernel name = {&module, #  name, {NULL}, 0};
 
 #  define LAUNCH_KERNEL_1(module, name, T0)                                                                            \
     LAUNCH_ENTRY(module, name)                                                                                         \

@@ -308,7 +308,8 @@ hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const frame_pl
   int32_t previous;
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  const hs_status st = begin(c, r, placement);
+  hs_status st = cuda_check_stream(c, placement->stream);
+  if (st == HS_OK) st = begin(c, r, placement);
   device_leave(previous);
   return st;
 }

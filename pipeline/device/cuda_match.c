@@ -175,7 +175,8 @@ static hs_status run(hs_context *c, const match_request *r, const match_placemen
   int32_t previous;
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  hs_status st = make_room(c, r, placement, wanted, 0, &d);
+  hs_status st = cuda_check_stream(c, placement->stream);
+  if (st == HS_OK) st = make_room(c, r, placement, wanted, 0, &d);
   if (st == HS_OK) {
     stage_status done = enqueue(cuda_of(c)->matching, r, placement, wanted, &d, stream);
     /* Waits even after a failure: copies may still be reading the caller's lists. */

@@ -65,6 +65,10 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
   cuda_primitives *p = &cuda_of(c)->primitives;
   *call = (device_call){c, p, stream ? (cuda_stream)stream : cuda_of(c)->stream, !stream, -1};
   stage_status st = device_enter(cuda_of(c)->device, &call->previous);
+  if (st == STAGE_OK && cuda_check_stream(c, stream) != HS_OK) {
+    device_leave(call->previous);
+    return HS_ERR_ARGUMENT;
+  }
   if (st == STAGE_OK && !p->zeros) st = open_memory(p, cuda_of(c)->stream);
   if (st == STAGE_OK) st = make_room(p, scratch_bytes);
   /* Waits on every stream, because one handle can mean several streams: cudaStreamPerThread, or the reused handle of a

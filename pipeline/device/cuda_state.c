@@ -110,6 +110,14 @@ hs_status cuda_memory_failure(hs_context *c, stage_status st, const char *what, 
   return CONTEXT_FAIL(c, HS_ERR_MEMORY, "CUDA device %d: %s", cuda_of(c)->device, reason);
 }
 
+hs_status cuda_check_stream(hs_context *c, cuda_stream stream) {
+  if (!stream || !device_stream_is_foreign(stream)) return HS_OK;
+  return CONTEXT_FAIL(c, HS_ERR_ARGUMENT,
+                      "the stream is not of the primary context of CUDA device %d: create it on this device with "
+                      "cudaStreamCreate, PyTorch or CuPy",
+                      cuda_of(c)->device);
+}
+
 /* ------------------------------------------------- memory of decoded pictures */
 
 void cuda_jpeg_drop_decoded(cuda_state *s) {

@@ -295,6 +295,9 @@ hs_status cuda_failure(hs_context *context, stage_status status, const char *wha
 /* Like cuda_failure, after a request for `needed` bytes of device memory for `what`. */
 hs_status cuda_memory_failure(hs_context *context, stage_status status, const char *what, size_t needed);
 
+/* Refuses a stream of another CUDA context: HS_ERR_ARGUMENT. stream: may be null. The device must be entered. */
+hs_status cuda_check_stream(hs_context *context, cuda_stream stream);
+
 /* Writes that the device's memory is full, in the words of device_reason_memory. */
 void cuda_memory_reason(const struct cuda_state *state, const char *what, size_t needed, char *reason, size_t bytes);
 

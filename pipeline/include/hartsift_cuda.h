@@ -4,6 +4,10 @@
  * For contexts that work on a CUDA device (hs_backend_report names it). Needs no CUDA header: a stream is passed as the
  * pointer that cudaStream_t is. All functions leave the calling thread's current device as it was. The rules of
  * hartsift.h for contexts, options, order and bytes hold here too.
+ *
+ * hartsift works in the device's primary context, as the CUDA runtime, PyTorch and CuPy do. Streams of other contexts
+ * and of other devices are refused with HS_ERR_ARGUMENT. After a reset of the device (cudaDeviceReset) all calls fail
+ * with HS_ERR_DEVICE or HS_ERR_NO_DEVICE until the process ends; hs_destroy is still allowed.
  */
 #ifndef HARTSIFT_CUDA_H
 #define HARTSIFT_CUDA_H

@@ -316,3 +316,31 @@ FAKE_TEST(test_primitives_follow_one_another) {
   hs_cuda_free_host(c, memory);
   device_stream_destroy(stream);
 }
+
+/* ------------------------------------------------------------------ streams of others */
+
+/* The context stays usable. */
+FAKE_TEST(test_stream_of_another_context) {
+  fake_reset(2);
+  const hs_options o = options_on(HS_DEVICE_CUDA, 0);
+  scoped_context *c = extraction_context(&o);
+  const float values[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+  const hs_array array = {values, 4, 1, 0, HS_ELEMENT_F32};
+  hs_cuda_features on_gpu = {0};
+  scoped_features f = {0};
+  hs_matches pairs = {0};
+  double sum = 0;
+  int32_t previous = -1;
+  cuda_stream stream = NULL;
+  assert_int_equal(device_enter(1, &previous), STAGE_OK);
+  assert_int_equal(device_stream_create(&stream), STAGE_OK);
+  device_leave(previous);
+  assert_int_equal(hs_cuda_extract(c, &scene, NULL, stream, &f), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_last_error(c), "the stream is not of the primary context of CUDA device 0"));
+  assert_int_equal(hs_cuda_reduce_sum(c, &array, stream, &sum), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_cuda_extract_resident(c, &scene, NULL, NULL, &on_gpu), HS_OK);
+  assert_int_equal(hs_cuda_match(c, &on_gpu, &on_gpu, NULL, stream, &pairs), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_cuda_extract(c, &scene, NULL, NULL, &f), HS_OK);
+  extraction_check_equal(&expected, &f, "after a refused stream");
+  device_stream_destroy(stream);
+}

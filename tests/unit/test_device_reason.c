@@ -31,7 +31,7 @@ typedef struct reason_case {
   const char *says, *remedy;
 } reason_case;
 
-enum { CASES = 20 };
+enum { CASES = 22 };
 
 static int fill_cases(reason_case cases[CASES]) {
   int n = 0;
@@ -72,6 +72,10 @@ static int fill_cases(reason_case cases[CASES]) {
   cases[n++] = (reason_case){"fabric", a, "not ready", "nvidia-fabricmanager must run"};
   a.error = DEVICE_ERROR_DRIVER_PARTS;
   cases[n++] = (reason_case){"updated driver", a, "different versions", "restart the machine"};
+  a.error = DEVICE_ERROR_FORKED;
+  cases[n++] = (reason_case){"forked", a, "was forked", "\"spawn\""};
+  a.error = DEVICE_ERROR_RESET;
+  cases[n++] = (reason_case){"reset", a, "has reset the device", "do not reset it"};
   a.error = DEVICE_ERROR_UNAVAILABLE;
   a.mode = DEVICE_MODE_EXCLUSIVE;
   a.index = 3;

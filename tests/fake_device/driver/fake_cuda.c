@@ -3,13 +3,17 @@
  * is the host's; copies and clearing happen at once, or when a graph with them runs; kernels write a line to the log.
  *
  * The variable FAKE_CUDA says what it plays: version=12040, init=100 (the result of cuInit), gpus=1, load=209 (the
- * result of loading a library of kernels), update=1 (graphs refuse to be changed). fake_cuda_log() returns what was
- * called.
+ * result of loading a library of kernels), update=1 (graphs refuse to be changed), slow=1 (contexts and libraries take
+ * milliseconds). fake_cuda_log() returns what was
+ * called; fake_cuda_reset() is what another user of the driver does in this process. Contexts and loading may be used
+ * by several threads at once, all else by one.
  */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cuda/runtime/driver.h"
 
@@ -19,6 +23,7 @@
 #define DECLARED(name, symbol, parameters) EXPORTED driver_status symbol parameters;
 DRIVER_FUNCTIONS(DECLARED)
 EXPORTED const char *fake_cuda_log(void);
+EXPORTED void fake_cuda_reset(void);
 
 enum { LOG_BYTES = 1 << 16, NODES_MAX = 256 };
 enum { INVALID_CONTEXT = 201, NOT_FOUND = 500, INVALID_VALUE = 1 };
@@ -44,13 +49,15 @@ struct CUfunc_st {
   int shared_bytes;
 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the log and the functions */
 static char log_text[LOG_BYTES];
 static size_t logged;
-static driver_context contexts[8];
-static int depth;
+static _Thread_local driver_context contexts[8];
+static _Thread_local int depth;
+static unsigned long long resets;
 static driver_graph capturing;
 static driver_node last;
-static int capture_mode;
+static _Thread_local int capture_mode;
 
 /* The last allocation, the only memory that counts as a device's. */
 typedef struct block {
@@ -63,11 +70,15 @@ static int function_count;
 
 static void put(const char *format, ...) {
   va_list arguments;
+  pthread_mutex_lock(&lock);
   va_start(arguments, format);
   const int n = vsnprintf(log_text + logged, sizeof log_text - logged, format, arguments);
   va_end(arguments);
   if (n > 0 && (size_t)n < sizeof log_text - logged) logged += (size_t)n;
+  pthread_mutex_unlock(&lock);
 }
+
+void fake_cuda_reset(void) { resets++; }
 
 const char *fake_cuda_log(void) {
   static char copy[LOG_BYTES];
@@ -80,6 +91,12 @@ const char *fake_cuda_log(void) {
 static int number_of(const char *name, int otherwise) {
   const char *text = getenv("FAKE_CUDA"), *at = text ? strstr(text, name) : NULL;
   return at ? (int)strtol(at + strlen(name), NULL, 10) : otherwise;
+}
+
+/* Long enough that other threads come meanwhile. */
+static void take_long(void) {
+  const struct timespec delay = {0, 3000000};
+  if (number_of("slow=", 0)) (void)nanosleep(&delay, NULL);
 }
 
 static driver_status in_context(void) { return depth > 0 && contexts[depth - 1] ? DRIVER_SUCCESS : INVALID_CONTEXT; }
@@ -143,6 +160,7 @@ driver_status cuDeviceGetAttribute(int *value, int attribute, driver_device devi
 
 driver_status cuDevicePrimaryCtxRetain(driver_context *context, driver_device device) {
   put("retain %d\n", (int)device);
+  take_long();
   *context = (driver_context)(uintptr_t)(device + 1);
   return DRIVER_SUCCESS;
 }
@@ -173,6 +191,11 @@ driver_status cuCtxGetDevice(driver_device *device) {
   if (in_context() != DRIVER_SUCCESS) return INVALID_CONTEXT;
   *device = (driver_device)(uintptr_t)contexts[depth - 1] - 1;
   return DRIVER_SUCCESS;
+}
+
+driver_status cuCtxGetId(driver_context context, unsigned long long *id) {
+  *id = (unsigned long long)(uintptr_t)context + 100 * resets;
+  return number_of("destroyed=", 0) && resets > 0 ? DRIVER_CONTEXT_DESTROYED : DRIVER_SUCCESS;
 }
 
 driver_status cuCtxGetStreamPriorityRange(int *least, int *greatest) {
@@ -283,6 +306,12 @@ driver_status cuStreamQuery(cuda_stream stream) {
   return number_of("busy=", 0) ? DRIVER_NOT_READY : DRIVER_SUCCESS;
 }
 
+driver_status cuStreamGetCtx(cuda_stream stream, driver_context *context) {
+  (void)stream;
+  *context = number_of("foreign=", 0) ? NULL : contexts[depth - 1];
+  return in_context();
+}
+
 driver_status cuStreamWaitEvent(cuda_stream stream, cuda_event event, uint32_t flags) {
   (void)stream, (void)event;
   return flags == 0 ? in_context() : INVALID_VALUE;
@@ -321,15 +350,20 @@ driver_status cuLibraryLoadData(driver_library *library, const void *code, int *
                                 uint32_t jit_count, int *options, void **values, uint32_t count) {
   (void)jit_options, (void)jit_values, (void)options, (void)values;
   put("load\n");
+  take_long();
   if (capturing && capture_mode != DRIVER_CAPTURE_RELAXED) return INVALID_VALUE;
   *library = (driver_library)(uintptr_t)code;
   return jit_count + count == 0 ? number_of("load=", DRIVER_SUCCESS) : INVALID_VALUE;
 }
 
 driver_status cuLibraryGetKernel(driver_kernel *kernel, driver_library library, const char *name) {
-  if (!library || function_count == 64 || strcmp(name, "missing_kernel") == 0) return NOT_FOUND;
-  functions[function_count].name = name;
-  *kernel = (driver_kernel)(void *)&functions[function_count++];
+  pthread_mutex_lock(&lock);
+  const bool is_found = library && function_count < 64 && strcmp(name, "missing_kernel") != 0;
+  struct CUfunc_st *function = is_found ? &functions[function_count++] : NULL;
+  pthread_mutex_unlock(&lock);
+  if (!function) return NOT_FOUND;
+  function->name = name;
+  *kernel = (driver_kernel)(void *)function;
   put("kernel %s\n", name);
   return DRIVER_SUCCESS;
 }

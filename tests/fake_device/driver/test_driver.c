@@ -7,6 +7,8 @@
  * driver or without one.
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -38,13 +40,20 @@ static void print_reason(void) {
          (int)info.driver, (int)info.code, (int)st, reason);
 }
 
-static void print_log(void) {
+typedef union fake_function {
+  void *object;
+  const char *(*text)(void);
+  void (*act)(void);
+} fake_function;
+
+static fake_function function_of_fake(const char *name) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  union {
-    void *object;
-    const char *(*function)(void);
-  } log = {.object = library ? dlsym(library, "fake_cuda_log") : NULL};
-  printf("%s--\n", log.object ? log.function() : "no fake driver\n");
+  return (fake_function){.object = library ? dlsym(library, name) : NULL};
+}
+
+static void print_log(void) {
+  const fake_function log = function_of_fake("fake_cuda_log");
+  printf("%s--\n", log.object ? log.text() : "no fake driver\n");
 }
 
 static void check(stage_status got) {
@@ -135,11 +144,92 @@ static void print_rows(void) {
   device_free(memory);
 }
 
+static void print_sizes(void) {
+  void *memory = &memory, *mapped = &mapped;
+  check(device_alloc(&memory, 0));
+  printf("%d\n", !memory);
+  device_free(memory);
+  memory = &memory;
+  check(device_alloc_pinned(&memory, &mapped, 0));
+  printf("%d %d\n", !memory, !mapped);
+  device_free_pinned(memory);
+}
+
+static void print_foreign_stream(void) {
+  int32_t previous = -1;
+  cuda_stream stream = NULL;
+  check(device_enter(0, &previous));
+  check(device_stream_create(&stream));
+  printf("foreign %d\n", device_stream_is_foreign(stream));
+  device_stream_destroy(stream);
+  device_leave(previous);
+}
+
+/* Another user of the driver resets the device. */
+static void print_reset(void) {
+  int32_t previous = -1;
+  check(device_enter(0, &previous));
+  device_leave(previous);
+  function_of_fake("fake_cuda_reset").act();
+  check(device_enter(0, &previous));
+  device_leave(previous);
+  print_reason();
+}
+
+/* In a forked child there is no driver, and nothing waits for a lock. */
+static void print_fork(void) {
+  void *memory = NULL;
+  int32_t previous = -1;
+  int status = -1;
+  check(device_enter(0, &previous));
+  check(device_alloc(&memory, 16));
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    device_free(memory);
+    device_leave(previous);
+    check(device_enter(0, &previous));
+    check(launch_first_kernel(shape_of(1, 0, NULL), 11, NULL));
+    print_reason();
+    fflush(stdout);
+    _exit(0);
+  }
+  const bool ended = waitpid(child, &status, 0) == child;
+  printf("ended %d %d\n", ended, status);
+  device_free(memory);
+  device_leave(previous);
+}
+
+enum { THREADS = 4 };
+
+static void *launch_often(void *start) {
+  (void)pthread_barrier_wait(start);
+  for (uint32_t i = 0; i < 20; i++) {
+    check(launch_first_kernel(shape_of(1, 0, NULL), i, NULL));
+    check(launch_large_kernel(shape_of(1, 50000, NULL), i));
+    if (launch_resident_blocks(&first_kernel, 64, 0) != 6) printf("resident\n");
+  }
+  return NULL;
+}
+
+/* Kernels are launched for the first time by several threads at once. */
+static void print_threads(void) {
+  pthread_t threads[THREADS];
+  pthread_barrier_t start;
+  (void)pthread_barrier_init(&start, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++) (void)pthread_create(&threads[i], NULL, launch_often, &start);
+  for (int i = 0; i < THREADS; i++) (void)pthread_join(threads[i], NULL);
+  (void)pthread_barrier_destroy(&start);
+  print_log();
+}
+
 static const struct {
   const char *name;
   void (*print)(void);
-} modes[] = {{"reason", print_reason}, {"contexts", print_contexts}, {"launches", print_launches},
-             {"lists", print_lists},   {"capture", print_capture},   {"rows", print_rows}};
+} modes[] = {{"reason", print_reason}, {"contexts", print_contexts},      {"launches", print_launches},
+             {"lists", print_lists},   {"capture", print_capture},        {"rows", print_rows},
+             {"sizes", print_sizes},   {"foreign", print_foreign_stream}, {"reset", print_reset},
+             {"fork", print_fork},     {"threads", print_threads}};
 
 TEST_AT_START(print_mode) {
   const char *mode = getenv("TEST_DRIVER_MODE");
@@ -233,4 +323,55 @@ TEST(test_lists) {
   run(FAKE_CUDA, "update=1 priorities=0", "lists", out, sizeof out);
   assert_non_null(strstr(out, "listed: 2\nrun: 0 -1\nlaunch first_kernel 64x1x1 64x1x1 0: 0\n"
                               "instantiate 8\ninstantiate 0\nrun first_kernel\n--\n"));
+}
+
+TEST(test_sizes_of_zero) {
+  char out[2000];
+  run(FAKE_CUDA, "", "sizes", out, sizeof out);
+  assert_string_equal(out, "1\n1 1\n");
+}
+
+TEST(test_foreign_stream) {
+  char out[2000];
+  run(FAKE_CUDA, "", "foreign", out, sizeof out);
+  assert_string_equal(out, "foreign 0\n");
+  run(FAKE_CUDA, "foreign=1", "foreign", out, sizeof out);
+  assert_string_equal(out, "foreign 1\n");
+}
+
+/* The driver gives the new context another number, or calls the old one destroyed. */
+TEST(test_reset) {
+  char out[2000];
+  for (int i = 0; i < 2; i++) {
+    run(FAKE_CUDA, i == 0 ? "" : "destroyed=1", "reset", out, sizeof out);
+    assert_non_null(strstr(out, "status 3: the program has reset the device (cudaDeviceReset)"));
+    assert_non_null(strstr(out, "fake GPU 0, 9.2, driver 13000, code 1, status 3: the program has reset the device"));
+  }
+}
+
+TEST(test_forked_child) {
+  char out[2000];
+  run(FAKE_CUDA, "", "fork", out, sizeof out);
+  assert_string_equal(out, "status 3: this process was forked from one that had used a GPU\n"
+                           "status 3: this process was forked from one that had used a GPU\n"
+                           "0 devices: this process was forked from one that had used a GPU, which CUDA does not "
+                           "support: start processes anew (Python: multiprocessing's \"spawn\"), or fork before the "
+                           "first use of a GPU\nended 1 0\n");
+}
+
+static size_t count_of(const char *text, const char *words) {
+  size_t count = 0;
+  for (const char *at = strstr(text, words); at; at = strstr(at + 1, words)) count++;
+  return count;
+}
+
+TEST(test_threads) {
+  char out[20000];
+  run(FAKE_CUDA, "slow=1", "threads", out, sizeof out);
+  assert_int_equal(count_of(out, "load\n"), 1);
+  assert_int_equal(count_of(out, "retain 0\n"), 1);
+  assert_int_equal(count_of(out, "run first_kernel\n"), THREADS * 20);
+  assert_int_equal(count_of(out, "run large_kernel\n"), THREADS * 20);
+  assert_null(strstr(out, "status"));
+  assert_null(strstr(out, "WARNING"));
 }

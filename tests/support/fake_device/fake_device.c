@@ -314,6 +314,8 @@ stage_status device_stream_query(cuda_stream stream, bool *busy) {
   return call();
 }
 
+bool device_stream_is_foreign(cuda_stream stream) { return stream->gpu != current; }
+
 typedef struct copy_args {
   void *to;
   const void *from;
