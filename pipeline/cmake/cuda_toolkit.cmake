@@ -152,7 +152,9 @@ if(CMAKE_CUDA_HOST_COMPILER)
 endif()
 execute_process(COMMAND ${HARTSIFT_NVCC} --help OUTPUT_VARIABLE nvcc_help ERROR_QUIET)
 set(HARTSIFT_NVCC_COMMAND ${HARTSIFT_NVCC})
+set(kernel_compiler "")
 if(HARTSIFT_NVCC MATCHES "\\.py$") # packaging/nvrtc.py, which ccache does not know
+  set(kernel_compiler ${HARTSIFT_NVCC})
 elseif(DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
   set(HARTSIFT_NVCC_COMMAND ${CMAKE_CUDA_COMPILER_LAUNCHER} ${HARTSIFT_NVCC})
 elseif(DEFINED ENV{CMAKE_CUDA_COMPILER_LAUNCHER})
@@ -165,6 +167,8 @@ set(HARTSIFT_KERNEL_FLAGS ${kernel_flags})
 function(hartsift_embed_kernels result name)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/kernels)
   file(MAKE_DIRECTORY ${folder})
+  # Compiled anew when the compiler or its options change; generators without a record of commands need a file.
+  file(CONFIGURE OUTPUT ${folder}/${name}_flags.txt CONTENT "@HARTSIFT_NVCC@ @HARTSIFT_KERNELS_VERSION@ @HARTSIFT_KERNEL_FLAGS@\n" @ONLY)
   set(text "/* Bytes of compiled kernels; made by CMake. */\n#define KERNELS(name, file) \\\n")
   string(APPEND text "  __asm__(\".section .rodata\\n.balign 64\\n.globl \" name \"\\n.hidden \" name \"\\n\" name \":\\n.incbin \\\"\" file \"\\\"\\n.previous\\n\");\n")
   set(images "")
@@ -179,7 +183,7 @@ function(hartsift_embed_kernels result name)
     add_custom_command(OUTPUT ${image}
       COMMAND ${HARTSIFT_NVCC_COMMAND} -c -fatbin ${HARTSIFT_KERNEL_FLAGS} ${seed} $<$<NOT:$<CONFIG:Debug>>:-DNDEBUG>
               -MD -MF ${image}.d -MT ${image} ${source} -o ${image}
-      DEPENDS ${source} DEPFILE ${image}.d COMMENT "Building CUDA kernels ${stem}" VERBATIM COMMAND_EXPAND_LISTS)
+      DEPENDS ${source} ${folder}/${name}_flags.txt ${kernel_compiler} DEPFILE ${image}.d COMMENT "Building CUDA kernels ${stem}" VERBATIM COMMAND_EXPAND_LISTS)
     list(APPEND images ${image})
     string(APPEND text "KERNELS(\"hartsift_kernels_${stem}\", \"${image}\")\n")
   endforeach()
