@@ -93,9 +93,10 @@ typedef struct pixel_target {
 } pixel_target;
 
 #define JPEG_SYNC_KERNELS(K)                                                                                           \
-  K##_2(jpeg_sync, sync_first_kernel, scan_view, uint32_t) K##_2(jpeg_sync, sync_next_kernel, scan_view, uint32_t)
-#define JPEG_COEFFICIENTS_KERNELS(K) K##_1(jpeg_coefficients, coefficients_kernel, scan_view)
-#define JPEG_PIXELS_KERNELS(K)       K##_2(jpeg_cuda, pixels_kernel, scan_view, pixel_target)
+  K(jpeg_sync, sync_first_kernel, scan_view, uint32_t)                                                                 \
+  K(jpeg_sync, sync_next_kernel, scan_view, uint32_t)
+#define JPEG_COEFFICIENTS_KERNELS(K) K(jpeg_coefficients, coefficients_kernel, scan_view)
+#define JPEG_PIXELS_KERNELS(K)       K(jpeg_cuda, pixels_kernel, scan_view, pixel_target)
 
 #ifdef __cplusplus
 }

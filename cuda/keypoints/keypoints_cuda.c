@@ -16,8 +16,7 @@ LAUNCH_MODULE(refine_cuda)
 LAUNCH_MODULE(select_cuda)
 
 /* Nearly all kernels have the frame's view as their only argument, or as their first. */
-#define VIEW_ENTRY_1(module, name, T0)     LAUNCH_ENTRY(module, name)
-#define VIEW_ENTRY_2(module, name, T0, T1) LAUNCH_ENTRY(module, name)
+#define VIEW_ENTRY(module, name, ...) LAUNCH_ENTRY(module, name)
 AFFINE_KERNELS(VIEW_ENTRY)
 DESCRIBE_KERNELS(VIEW_ENTRY)
 ORIENT_KERNELS(VIEW_ENTRY)

@@ -15,29 +15,28 @@ enum { SHAPE_WARPS = 4, SHAPE_BLOCKS = 8 };
 enum { WARPED_WARPS = 4, DESCRIBE_WARPS = 4 };
 
 #define AFFINE_KERNELS(K)                                                                                              \
-  K##_1(affine_cuda, affine_shape_kernel, cuda_frame_view) K##_1(affine_cuda, affine_shape_group_kernel,               \
-                                                                 cuda_frame_view)                                      \
-      K##_1(affine_cuda, affine_long_shape_kernel, cuda_frame_view) K##_1(affine_cuda, affine_long_shape_group_kernel, \
-                                                                          cuda_frame_view)                             \
-          K##_2(affine_cuda, affine_describe_kernel, cuda_frame_view, const cuda_outputs *)                            \
-              K##_2(affine_cuda, affine_describe_pooled_kernel, cuda_frame_view, const cuda_outputs *)                 \
-                  K##_2(affine_cuda, affine_describe_group_kernel, cuda_frame_view, const cuda_outputs *)              \
-                      K##_2(affine_cuda, affine_describe_pooled_group_kernel, cuda_frame_view, const cuda_outputs *)   \
-                          K##_2(affine_cuda, affine_describe_multi_key_kernel, cuda_frame_view, const cuda_outputs *)  \
-                              K##_2(affine_cuda, affine_describe_multi_key_pooled_kernel, cuda_frame_view,             \
-                                    const cuda_outputs *)
+  K(affine_cuda, affine_shape_kernel, cuda_frame_view)                                                                 \
+  K(affine_cuda, affine_shape_group_kernel, cuda_frame_view)                                                           \
+  K(affine_cuda, affine_long_shape_kernel, cuda_frame_view)                                                            \
+  K(affine_cuda, affine_long_shape_group_kernel, cuda_frame_view)                                                      \
+  K(affine_cuda, affine_describe_kernel, cuda_frame_view, const cuda_outputs *)                                        \
+  K(affine_cuda, affine_describe_pooled_kernel, cuda_frame_view, const cuda_outputs *)                                 \
+  K(affine_cuda, affine_describe_group_kernel, cuda_frame_view, const cuda_outputs *)                                  \
+  K(affine_cuda, affine_describe_pooled_group_kernel, cuda_frame_view, const cuda_outputs *)                           \
+  K(affine_cuda, affine_describe_multi_key_kernel, cuda_frame_view, const cuda_outputs *)                              \
+  K(affine_cuda, affine_describe_multi_key_pooled_kernel, cuda_frame_view, const cuda_outputs *)
 
 #define DESCRIBE_KERNELS(K)                                                                                            \
-  K##_2(describe_cuda, describe_atomic4_kernel, cuda_frame_view, const cuda_outputs *)                                 \
-      K##_2(describe_cuda, describe_atomic4_pooled_kernel, cuda_frame_view, const cuda_outputs *)                      \
-          K##_2(describe_cuda, describe_atomic4_group_kernel, cuda_frame_view, const cuda_outputs *)                   \
-              K##_2(describe_cuda, describe_atomic4_pooled_group_kernel, cuda_frame_view, const cuda_outputs *)        \
-                  K##_2(describe_cuda, describe_atomic2_kernel, cuda_frame_view, const cuda_outputs *)                 \
-                      K##_2(describe_cuda, describe_atomic2_pooled_kernel, cuda_frame_view, const cuda_outputs *)      \
-                          K##_2(describe_cuda, describe_multi_key_kernel, cuda_frame_view, const cuda_outputs *)       \
-                              K##_2(describe_cuda, describe_multi_key_pooled_kernel, cuda_frame_view,                  \
-                                    const cuda_outputs *) K##_1(describe_cuda, work_count_kernel, cuda_frame_view)     \
-                                  K##_1(describe_cuda, work_scatter_kernel, cuda_frame_view)
+  K(describe_cuda, describe_atomic4_kernel, cuda_frame_view, const cuda_outputs *)                                     \
+  K(describe_cuda, describe_atomic4_pooled_kernel, cuda_frame_view, const cuda_outputs *)                              \
+  K(describe_cuda, describe_atomic4_group_kernel, cuda_frame_view, const cuda_outputs *)                               \
+  K(describe_cuda, describe_atomic4_pooled_group_kernel, cuda_frame_view, const cuda_outputs *)                        \
+  K(describe_cuda, describe_atomic2_kernel, cuda_frame_view, const cuda_outputs *)                                     \
+  K(describe_cuda, describe_atomic2_pooled_kernel, cuda_frame_view, const cuda_outputs *)                              \
+  K(describe_cuda, describe_multi_key_kernel, cuda_frame_view, const cuda_outputs *)                                   \
+  K(describe_cuda, describe_multi_key_pooled_kernel, cuda_frame_view, const cuda_outputs *)                            \
+  K(describe_cuda, work_count_kernel, cuda_frame_view)                                                                 \
+  K(describe_cuda, work_scatter_kernel, cuda_frame_view)
 
 /* The extremum search. */
 
@@ -60,25 +59,25 @@ typedef struct extrema_params {
 } extrema_params;
 
 #define EXTREMA_KERNELS(K)                                                                                             \
-  K##_2(extrema_cuda, extrema_march_kernel, extrema_params, size_t)                                                    \
-      K##_2(extrema_cuda, extrema_march_ties_kernel, extrema_params, size_t)                                           \
-          K##_2(extrema_cuda, extrema_march_stored_kernel, extrema_params, size_t)                                     \
-              K##_2(extrema_cuda, extrema_march_stored_ties_kernel, extrema_params, size_t)                            \
-                  K##_2(extrema_cuda, extrema_march_group_kernel, extrema_params, size_t)                              \
-                      K##_2(extrema_cuda, extrema_march_ties_group_kernel, extrema_params, size_t)                     \
-                          K##_1(extrema_cuda, extrema_plain_kernel, extrema_params)                                    \
-                              K##_1(extrema_cuda, extrema_plain_ties_kernel, extrema_params)                           \
-                                  K##_1(extrema_cuda, extrema_plain_stored_kernel, extrema_params)                     \
-                                      K##_1(extrema_cuda, extrema_plain_stored_ties_kernel, extrema_params)
+  K(extrema_cuda, extrema_march_kernel, extrema_params, size_t)                                                        \
+  K(extrema_cuda, extrema_march_ties_kernel, extrema_params, size_t)                                                   \
+  K(extrema_cuda, extrema_march_stored_kernel, extrema_params, size_t)                                                 \
+  K(extrema_cuda, extrema_march_stored_ties_kernel, extrema_params, size_t)                                            \
+  K(extrema_cuda, extrema_march_group_kernel, extrema_params, size_t)                                                  \
+  K(extrema_cuda, extrema_march_ties_group_kernel, extrema_params, size_t)                                             \
+  K(extrema_cuda, extrema_plain_kernel, extrema_params)                                                                \
+  K(extrema_cuda, extrema_plain_ties_kernel, extrema_params)                                                           \
+  K(extrema_cuda, extrema_plain_stored_kernel, extrema_params)                                                         \
+  K(extrema_cuda, extrema_plain_stored_ties_kernel, extrema_params)
 
 /* Tiles and results. */
 enum { TILE_THREADS = 256, RESULTS_THREADS = 128 };
 
 #define FRAME_KERNELS(K)                                                                                               \
-  K##_1(frame_cuda, tile_candidates_kernel, cuda_frame_view)                                                           \
-      K##_2(frame_cuda, tile_lists_kernel, cuda_frame_view, cuda_tile_lists)                                           \
-          K##_3(frame_cuda, results_kernel, cuda_frame_view, const cuda_outputs *, cuda_frame_counts *)                \
-              K##_3(frame_cuda, results_group_kernel, cuda_frame_view, const cuda_outputs *, cuda_frame_counts *)
+  K(frame_cuda, tile_candidates_kernel, cuda_frame_view)                                                               \
+  K(frame_cuda, tile_lists_kernel, cuda_frame_view, cuda_tile_lists)                                                   \
+  K(frame_cuda, results_kernel, cuda_frame_view, const cuda_outputs *, cuda_frame_counts *)                            \
+  K(frame_cuda, results_group_kernel, cuda_frame_view, const cuda_outputs *, cuda_frame_counts *)
 
 /* Orientation. PLAIN: threads of a block with one thread per keypoint; BLOCK: of a block for one keypoint. */
 enum {
@@ -91,32 +90,32 @@ enum {
 };
 
 #define ORIENT_KERNELS(K)                                                                                              \
-  K##_1(orient_cuda, orient_atomic_lowe_kernel,                                                                        \
-        cuda_frame_view) K##_1(orient_cuda, orient_atomic_lowe_group_kernel,                                           \
-                               cuda_frame_view) K##_1(orient_cuda, orient_atomic_lowe_patch_kernel, cuda_frame_view)   \
-      K##_1(orient_cuda, orient_atomic_lowe_patch_group_kernel,                                                        \
-            cuda_frame_view) K##_1(orient_cuda, orient_atomic_opencv_kernel, cuda_frame_view)                          \
-          K##_1(orient_cuda, orient_atomic_opencv_group_kernel,                                                        \
-                cuda_frame_view) K##_1(orient_cuda, orient_atomic_opencv_patch_kernel, cuda_frame_view)                \
-              K##_1(orient_cuda, orient_atomic_opencv_patch_group_kernel,                                              \
-                    cuda_frame_view) K##_1(orient_cuda, orient_atomic_vlfeat_kernel, cuda_frame_view)                  \
-                  K##_1(orient_cuda, orient_atomic_vlfeat_group_kernel,                                                \
-                        cuda_frame_view) K##_1(orient_cuda, orient_atomic_vlfeat_patch_kernel, cuda_frame_view)        \
-                      K##_1(orient_cuda, orient_atomic_vlfeat_patch_group_kernel,                                      \
-                            cuda_frame_view) K##_1(orient_cuda, orient_warp_histogram_lowe_kernel, cuda_frame_view)    \
-                          K##_1(orient_cuda, orient_warp_histogram_lowe_patch_kernel, cuda_frame_view)                 \
-                              K##_1(orient_cuda, orient_warp_histogram_opencv_kernel, cuda_frame_view)                 \
-                                  K##_1(orient_cuda, orient_warp_histogram_opencv_patch_kernel, cuda_frame_view)       \
-                                      K##_1(orient_cuda, orient_warp_histogram_vlfeat_kernel, cuda_frame_view) K##_1(  \
-                                          orient_cuda, orient_warp_histogram_vlfeat_patch_kernel, cuda_frame_view)     \
-                                          K##_1(orient_cuda, orient_thread_per_keypoint_kernel, cuda_frame_view)       \
-                                              K##_1(orient_cuda, orient_block_per_keypoint_kernel, cuda_frame_view)
+  K(orient_cuda, orient_atomic_lowe_kernel, cuda_frame_view)                                                           \
+  K(orient_cuda, orient_atomic_lowe_group_kernel, cuda_frame_view)                                                     \
+  K(orient_cuda, orient_atomic_lowe_patch_kernel, cuda_frame_view)                                                     \
+  K(orient_cuda, orient_atomic_lowe_patch_group_kernel, cuda_frame_view)                                               \
+  K(orient_cuda, orient_atomic_opencv_kernel, cuda_frame_view)                                                         \
+  K(orient_cuda, orient_atomic_opencv_group_kernel, cuda_frame_view)                                                   \
+  K(orient_cuda, orient_atomic_opencv_patch_kernel, cuda_frame_view)                                                   \
+  K(orient_cuda, orient_atomic_opencv_patch_group_kernel, cuda_frame_view)                                             \
+  K(orient_cuda, orient_atomic_vlfeat_kernel, cuda_frame_view)                                                         \
+  K(orient_cuda, orient_atomic_vlfeat_group_kernel, cuda_frame_view)                                                   \
+  K(orient_cuda, orient_atomic_vlfeat_patch_kernel, cuda_frame_view)                                                   \
+  K(orient_cuda, orient_atomic_vlfeat_patch_group_kernel, cuda_frame_view)                                             \
+  K(orient_cuda, orient_warp_histogram_lowe_kernel, cuda_frame_view)                                                   \
+  K(orient_cuda, orient_warp_histogram_lowe_patch_kernel, cuda_frame_view)                                             \
+  K(orient_cuda, orient_warp_histogram_opencv_kernel, cuda_frame_view)                                                 \
+  K(orient_cuda, orient_warp_histogram_opencv_patch_kernel, cuda_frame_view)                                           \
+  K(orient_cuda, orient_warp_histogram_vlfeat_kernel, cuda_frame_view)                                                 \
+  K(orient_cuda, orient_warp_histogram_vlfeat_patch_kernel, cuda_frame_view)                                           \
+  K(orient_cuda, orient_thread_per_keypoint_kernel, cuda_frame_view)                                                   \
+  K(orient_cuda, orient_block_per_keypoint_kernel, cuda_frame_view)
 
 #define PEAK_KERNELS(K)                                                                                                \
-  K##_1(orient_peaks, orient_peak_kernel, cuda_frame_view)                                                             \
-      K##_1(orient_peaks, orient_peak_group_kernel, cuda_frame_view)                                                   \
-          K##_1(orient_peaks, orient_emit_kernel, cuda_frame_view)                                                     \
-              K##_1(orient_peaks, orient_emit_group_kernel, cuda_frame_view)
+  K(orient_peaks, orient_peak_kernel, cuda_frame_view)                                                                 \
+  K(orient_peaks, orient_peak_group_kernel, cuda_frame_view)                                                           \
+  K(orient_peaks, orient_emit_kernel, cuda_frame_view)                                                                 \
+  K(orient_peaks, orient_emit_group_kernel, cuda_frame_view)
 
 /* Refinement. */
 
@@ -130,11 +129,11 @@ enum {
 };
 
 #define REFINE_KERNELS(K)                                                                                              \
-  K##_1(refine_cuda, refine_follow_kernel, cuda_frame_view)                                                            \
-      K##_1(refine_cuda, refine_follow_group_kernel, cuda_frame_view)                                                  \
-          K##_1(refine_cuda, refine_plain_kernel, cuda_frame_view)                                                     \
-              K##_1(refine_cuda, locate_tile_kernel, cuda_frame_view)                                                  \
-                  K##_1(refine_cuda, locate_tile_group_kernel, cuda_frame_view)
+  K(refine_cuda, refine_follow_kernel, cuda_frame_view)                                                                \
+  K(refine_cuda, refine_follow_group_kernel, cuda_frame_view)                                                          \
+  K(refine_cuda, refine_plain_kernel, cuda_frame_view)                                                                 \
+  K(refine_cuda, locate_tile_kernel, cuda_frame_view)                                                                  \
+  K(refine_cuda, locate_tile_group_kernel, cuda_frame_view)
 
 /* Selection. */
 enum { GRID_THREADS = 256 };
@@ -142,10 +141,12 @@ enum { GRID_THREADS = 256 };
 HS_INLINE int32_t select_passes(const cuda_frame_view *v) { return v->selection == SELECT_LEVELS ? 1 : SELECT_PASSES; }
 
 #define SELECT_KERNELS(K)                                                                                              \
-  K##_1(select_cuda, grid_cell_kernel, cuda_frame_view) K##_1(select_cuda, grid_rounds_kernel, cuda_frame_view)        \
-      K##_1(select_cuda, grid_list_kernel, cuda_frame_view) K##_1(select_cuda, grid_rank_kernel, cuda_frame_view)      \
-          K##_2(select_cuda, select_digit_kernel, cuda_frame_view, int32_t)                                            \
-              K##_1(select_cuda, select_count_kernel, cuda_frame_view)                                                 \
-                  K##_1(select_cuda, select_emit_kernel, cuda_frame_view)
+  K(select_cuda, grid_cell_kernel, cuda_frame_view)                                                                    \
+  K(select_cuda, grid_rounds_kernel, cuda_frame_view)                                                                  \
+  K(select_cuda, grid_list_kernel, cuda_frame_view)                                                                    \
+  K(select_cuda, grid_rank_kernel, cuda_frame_view)                                                                    \
+  K(select_cuda, select_digit_kernel, cuda_frame_view, int32_t)                                                        \
+  K(select_cuda, select_count_kernel, cuda_frame_view)                                                                 \
+  K(select_cuda, select_emit_kernel, cuda_frame_view)
 
 #endif

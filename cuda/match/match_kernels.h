@@ -48,17 +48,17 @@ typedef struct settle_both_args {
 } settle_both_args;
 
 #define MATCH_KERNELS(K)                                                                                               \
-  K##_1(match_cuda, match_norms_kernel, norms_args)                                                                    \
-      K##_5(match_cuda, match_places_kernel, match_guide, bool, const void *, uint32_t, match_place *)                 \
-          K##_1(match_cuda, match_settle_kernel, settle_both_args)                                                     \
-              K##_1(match_cuda, match_settle_group_kernel, settle_both_args)                                           \
-                  K##_2(match_cuda, match_count_kernel, cuda_match_pairs_args, uint32_t)                               \
-                      K##_2(match_cuda, match_pairs_kernel, cuda_match_pairs_args, uint32_t)
+  K(match_cuda, match_norms_kernel, norms_args)                                                                        \
+  K(match_cuda, match_places_kernel, match_guide, bool, const void *, uint32_t, match_place *)                         \
+  K(match_cuda, match_settle_kernel, settle_both_args)                                                                 \
+  K(match_cuda, match_settle_group_kernel, settle_both_args)                                                           \
+  K(match_cuda, match_count_kernel, cuda_match_pairs_args, uint32_t)                                                   \
+  K(match_cuda, match_pairs_kernel, cuda_match_pairs_args, uint32_t)
 
 #define MATCH_MANY_KERNELS(K)                                                                                          \
-  K##_2(match_many, match_image_kernel, cuda_match_image, uint32_t)                                                    \
-      K##_1(match_many, match_settle_many_kernel, const cuda_match_task *)                                             \
-          K##_2(match_many, match_pairs_many_kernel, const cuda_match_task *, match_limits)
+  K(match_many, match_image_kernel, cuda_match_image, uint32_t)                                                        \
+  K(match_many, match_settle_many_kernel, const cuda_match_task *)                                                     \
+  K(match_many, match_pairs_many_kernel, const cuda_match_task *, match_limits)
 
 /* Matching with a guide. */
 
@@ -73,14 +73,14 @@ typedef struct guided_args {
 } guided_args;
 
 #define MATCH_GUIDED_KERNELS(K)                                                                                        \
-  K##_1(match_guided, match_guided_u8_homography_kernel, guided_args)                                                  \
-      K##_1(match_guided, match_guided_u8_homography_back_kernel, guided_args)                                         \
-          K##_1(match_guided, match_guided_u8_epipolar_kernel, guided_args)                                            \
-              K##_1(match_guided, match_guided_u8_epipolar_back_kernel, guided_args)                                   \
-                  K##_1(match_guided, match_guided_f32_homography_kernel, guided_args)                                 \
-                      K##_1(match_guided, match_guided_f32_homography_back_kernel, guided_args)                        \
-                          K##_1(match_guided, match_guided_f32_epipolar_kernel, guided_args)                           \
-                              K##_1(match_guided, match_guided_f32_epipolar_back_kernel, guided_args)
+  K(match_guided, match_guided_u8_homography_kernel, guided_args)                                                      \
+  K(match_guided, match_guided_u8_homography_back_kernel, guided_args)                                                 \
+  K(match_guided, match_guided_u8_epipolar_kernel, guided_args)                                                        \
+  K(match_guided, match_guided_u8_epipolar_back_kernel, guided_args)                                                   \
+  K(match_guided, match_guided_f32_homography_kernel, guided_args)                                                     \
+  K(match_guided, match_guided_f32_homography_back_kernel, guided_args)                                                \
+  K(match_guided, match_guided_f32_epipolar_kernel, guided_args)                                                       \
+  K(match_guided, match_guided_f32_epipolar_back_kernel, guided_args)
 
 /* Products by matrix instructions. */
 
@@ -126,12 +126,12 @@ typedef struct products_args {
 } products_args;
 
 #define MATCH_PRODUCTS_KERNELS(K)                                                                                      \
-  K##_1(match_products, match_products_wide_kernel, products_args)                                                     \
-      K##_1(match_products, match_products_wide_columns_kernel, products_args)                                         \
-          K##_1(match_products, match_products_narrow_kernel, products_args)                                           \
-              K##_1(match_products, match_products_narrow_columns_kernel, products_args)                               \
-                  K##_2(match_products, match_products_many_kernel, const cuda_match_task *, uint32_t)                 \
-                      K##_2(match_products, match_products_many_columns_kernel, const cuda_match_task *, uint32_t)
+  K(match_products, match_products_wide_kernel, products_args)                                                         \
+  K(match_products, match_products_wide_columns_kernel, products_args)                                                 \
+  K(match_products, match_products_narrow_kernel, products_args)                                                       \
+  K(match_products, match_products_narrow_columns_kernel, products_args)                                               \
+  K(match_products, match_products_many_kernel, const cuda_match_task *, uint32_t)                                     \
+  K(match_products, match_products_many_columns_kernel, const cuda_match_task *, uint32_t)
 
 /* Squares without matrix instructions. */
 
@@ -154,9 +154,10 @@ typedef struct squares_tiles_args {
 } squares_tiles_args;
 
 #define MATCH_TILES_KERNELS(K)                                                                                         \
-  K##_1(match_tiles, match_tiles_u8_kernel, tiles_args) K##_1(match_tiles, match_tiles_f32_kernel, tiles_args)         \
-      K##_1(match_tiles, match_squares_u8_kernel, squares_tiles_args)                                                  \
-          K##_1(match_tiles, match_squares_f32_kernel, squares_tiles_args)
+  K(match_tiles, match_tiles_u8_kernel, tiles_args)                                                                    \
+  K(match_tiles, match_tiles_f32_kernel, tiles_args)                                                                   \
+  K(match_tiles, match_squares_u8_kernel, squares_tiles_args)                                                          \
+  K(match_tiles, match_squares_f32_kernel, squares_tiles_args)
 
 /* Rows of squares, as bits. */
 typedef struct rows_args {
@@ -166,8 +167,8 @@ typedef struct rows_args {
 } rows_args;
 
 #define NEIGHBOURS_KERNELS(K)                                                                                          \
-  K##_3(neighbours_cuda, neighbours_nearest_kernel, rows_args, uint32_t, match_neighbour *)                            \
-      K##_2(neighbours_cuda, neighbours_count_kernel, rows_args, uint32_t *)                                           \
-          K##_3(neighbours_cuda, neighbours_list_kernel, rows_args, const uint32_t *, match_neighbour *)
+  K(neighbours_cuda, neighbours_nearest_kernel, rows_args, uint32_t, match_neighbour *)                                \
+  K(neighbours_cuda, neighbours_count_kernel, rows_args, uint32_t *)                                                   \
+  K(neighbours_cuda, neighbours_list_kernel, rows_args, const uint32_t *, match_neighbour *)
 
 #endif

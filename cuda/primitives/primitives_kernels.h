@@ -107,29 +107,22 @@ typedef struct reduce_result {
 typedef double range_partial[2]; /* of a block: smallest, largest */
 
 #define REDUCE_KERNELS(K)                                                                                              \
-  K##_4(reduce_cuda, reduce_u8_sum_flat_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)               \
-      K##_4(reduce_cuda, reduce_u8_sum_rows_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result) K##_4(    \
-          reduce_cuda, reduce_u8_range_flat_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)           \
-          K##_4(reduce_cuda, reduce_u8_range_rows_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)     \
-              K##_4(reduce_cuda, reduce_u16_sum_flat_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)  \
-                  K##_4(reduce_cuda, reduce_u16_sum_rows_kernel, byte_rows, integer_partial *, uint32_t *,             \
-                        reduce_result) K##_4(reduce_cuda, reduce_u16_range_flat_kernel, byte_rows, integer_partial *,  \
-                                             uint32_t *, reduce_result)                                                \
-                      K##_4(reduce_cuda, reduce_u16_range_rows_kernel, byte_rows, integer_partial *, uint32_t *,       \
-                            reduce_result) K##_4(reduce_cuda, reduce_f32_sum_flat_kernel, element_rows, double *,      \
-                                                 uint32_t *, reduce_result)                                            \
-                          K##_4(reduce_cuda, reduce_f32_sum_rows_kernel, element_rows, double *, uint32_t *,           \
-                                reduce_result) K##_4(reduce_cuda, reduce_f64_sum_flat_kernel, element_rows, double *,  \
-                                                     uint32_t *, reduce_result)                                        \
-                              K##_4(reduce_cuda, reduce_f64_sum_rows_kernel, element_rows, double *, uint32_t *,       \
-                                    reduce_result) K##_4(reduce_cuda, reduce_f32_range_flat_kernel, element_rows,      \
-                                                         range_partial *, uint32_t *, reduce_result)                   \
-                                  K##_4(reduce_cuda, reduce_f32_range_rows_kernel, element_rows, range_partial *,      \
-                                        uint32_t *, reduce_result)                                                     \
-                                      K##_4(reduce_cuda, reduce_f64_range_flat_kernel, element_rows, range_partial *,  \
-                                            uint32_t *, reduce_result)                                                 \
-                                          K##_4(reduce_cuda, reduce_f64_range_rows_kernel, element_rows,               \
-                                                range_partial *, uint32_t *, reduce_result)
+  K(reduce_cuda, reduce_u8_sum_flat_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                   \
+  K(reduce_cuda, reduce_u8_sum_rows_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                   \
+  K(reduce_cuda, reduce_u8_range_flat_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                 \
+  K(reduce_cuda, reduce_u8_range_rows_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                 \
+  K(reduce_cuda, reduce_u16_sum_flat_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                  \
+  K(reduce_cuda, reduce_u16_sum_rows_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                  \
+  K(reduce_cuda, reduce_u16_range_flat_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                \
+  K(reduce_cuda, reduce_u16_range_rows_kernel, byte_rows, integer_partial *, uint32_t *, reduce_result)                \
+  K(reduce_cuda, reduce_f32_sum_flat_kernel, element_rows, double *, uint32_t *, reduce_result)                        \
+  K(reduce_cuda, reduce_f32_sum_rows_kernel, element_rows, double *, uint32_t *, reduce_result)                        \
+  K(reduce_cuda, reduce_f64_sum_flat_kernel, element_rows, double *, uint32_t *, reduce_result)                        \
+  K(reduce_cuda, reduce_f64_sum_rows_kernel, element_rows, double *, uint32_t *, reduce_result)                        \
+  K(reduce_cuda, reduce_f32_range_flat_kernel, element_rows, range_partial *, uint32_t *, reduce_result)               \
+  K(reduce_cuda, reduce_f32_range_rows_kernel, element_rows, range_partial *, uint32_t *, reduce_result)               \
+  K(reduce_cuda, reduce_f64_range_flat_kernel, element_rows, range_partial *, uint32_t *, reduce_result)               \
+  K(reduce_cuda, reduce_f64_range_rows_kernel, element_rows, range_partial *, uint32_t *, reduce_result)
 
 /* Launch settings, by prefix for the size of the picture: threads of a block, vectors of 16 bytes that a thread has
  * in flight, and log2 of the bytes between bins. */
@@ -156,28 +149,26 @@ enum {
 };
 
 #define HISTOGRAM_KERNELS(K)                                                                                           \
-  K##_5(histogram_cuda, histogram_small_rows_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *,          \
-        uint64_t *) K##_5(histogram_cuda, histogram_small_flat_kernel, byte_rows, const uint8_t *, size_t,             \
-                          histogram_scratch *, uint64_t *) K##_5(histogram_cuda, histogram_small_masked_rows_kernel,   \
-                                                                 byte_rows, const uint8_t *, size_t,                   \
-                                                                 histogram_scratch *, uint64_t *)                      \
-      K##_5(histogram_cuda, histogram_small_masked_flat_kernel, byte_rows, const uint8_t *, size_t,                    \
-            histogram_scratch *, uint64_t *) K##_5(histogram_cuda, histogram_medium_rows_kernel, byte_rows,            \
-                                                   const uint8_t *, size_t, histogram_scratch *, uint64_t *)           \
-          K##_5(histogram_cuda, histogram_medium_flat_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *, \
-                uint64_t *) K##_5(histogram_cuda, histogram_medium_masked_rows_kernel, byte_rows, const uint8_t *,     \
-                                  size_t, histogram_scratch *,                                                         \
-                                  uint64_t *) K##_5(histogram_cuda, histogram_medium_masked_flat_kernel, byte_rows,    \
-                                                    const uint8_t *, size_t, histogram_scratch *, uint64_t *)          \
-              K##_5(histogram_cuda, histogram_large_rows_kernel, byte_rows, const uint8_t *, size_t,                   \
-                    histogram_scratch *, uint64_t *) K##_5(histogram_cuda, histogram_large_flat_kernel, byte_rows,     \
-                                                           const uint8_t *, size_t, histogram_scratch *, uint64_t *)   \
-                  K##_5(histogram_cuda, histogram_large_masked_rows_kernel, byte_rows, const uint8_t *, size_t,        \
-                        histogram_scratch *, uint64_t *) K##_5(histogram_cuda, histogram_large_masked_flat_kernel,     \
-                                                               byte_rows, const uint8_t *, size_t,                     \
-                                                               histogram_scratch *, uint64_t *)                        \
-                      K##_4(histogram_cuda, equalize_rows_kernel, byte_rows, const uint64_t *, uint8_t *, size_t)      \
-                          K##_4(histogram_cuda, equalize_flat_kernel, byte_rows, const uint64_t *, uint8_t *, size_t)
+  K(histogram_cuda, histogram_small_rows_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *)  \
+  K(histogram_cuda, histogram_small_flat_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *)  \
+  K(histogram_cuda, histogram_small_masked_rows_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *,       \
+    uint64_t *)                                                                                                        \
+  K(histogram_cuda, histogram_small_masked_flat_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *,       \
+    uint64_t *)                                                                                                        \
+  K(histogram_cuda, histogram_medium_rows_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *) \
+  K(histogram_cuda, histogram_medium_flat_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *) \
+  K(histogram_cuda, histogram_medium_masked_rows_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *,      \
+    uint64_t *)                                                                                                        \
+  K(histogram_cuda, histogram_medium_masked_flat_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *,      \
+    uint64_t *)                                                                                                        \
+  K(histogram_cuda, histogram_large_rows_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *)  \
+  K(histogram_cuda, histogram_large_flat_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *)  \
+  K(histogram_cuda, histogram_large_masked_rows_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *,       \
+    uint64_t *)                                                                                                        \
+  K(histogram_cuda, histogram_large_masked_flat_kernel, byte_rows, const uint8_t *, size_t, histogram_scratch *,       \
+    uint64_t *)                                                                                                        \
+  K(histogram_cuda, equalize_rows_kernel, byte_rows, const uint64_t *, uint8_t *, size_t)                              \
+  K(histogram_cuda, equalize_flat_kernel, byte_rows, const uint64_t *, uint8_t *, size_t)
 
 enum {
   TILE_THREADS = 256,
@@ -217,17 +208,17 @@ typedef struct tile_bytes_params {
 } tile_bytes_params;
 
 #define TILE_BYTES_KERNELS(K)                                                                                          \
-  K##_1(tile_bytes_cuda, tile_bytes_1_aligned_kernel, tile_bytes_params)                                               \
-      K##_1(tile_bytes_cuda, tile_bytes_1_shifted_kernel, tile_bytes_params)                                           \
-          K##_1(tile_bytes_cuda, tile_bytes_1_turning_kernel, tile_bytes_params)                                       \
-              K##_1(tile_bytes_cuda, tile_bytes_2_aligned_kernel, tile_bytes_params)                                   \
-                  K##_1(tile_bytes_cuda, tile_bytes_2_shifted_kernel, tile_bytes_params)                               \
-                      K##_1(tile_bytes_cuda, tile_bytes_2_turning_kernel, tile_bytes_params)                           \
-                          K##_1(tile_bytes_cuda, tile_bytes_3_shifted_kernel, tile_bytes_params)                       \
-                              K##_1(tile_bytes_cuda, tile_bytes_3_turning_kernel, tile_bytes_params)                   \
-                                  K##_1(tile_bytes_cuda, tile_bytes_4_aligned_kernel, tile_bytes_params)               \
-                                      K##_1(tile_bytes_cuda, tile_bytes_finish_few_kernel, tile_bytes_params)          \
-                                          K##_1(tile_bytes_cuda, tile_bytes_finish_many_kernel, tile_bytes_params)
+  K(tile_bytes_cuda, tile_bytes_1_aligned_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_1_shifted_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_1_turning_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_2_aligned_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_2_shifted_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_2_turning_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_3_shifted_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_3_turning_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_4_aligned_kernel, tile_bytes_params)                                                   \
+  K(tile_bytes_cuda, tile_bytes_finish_few_kernel, tile_bytes_params)                                                  \
+  K(tile_bytes_cuda, tile_bytes_finish_many_kernel, tile_bytes_params)
 
 enum {
   CHUNK_THREADS = 256,
@@ -257,14 +248,14 @@ typedef struct tile_chunks_params {
 } tile_chunks_params;
 
 #define TILE_CHUNKS_KERNELS(K)                                                                                         \
-  K##_1(tile_stats_cuda, tile_chunks_u16_kernel, tile_chunks_params)                                                   \
-      K##_1(tile_stats_cuda, tile_chunks_f32_kernel, tile_chunks_params)                                               \
-          K##_1(tile_stats_cuda, tile_chunks_f64_kernel, tile_chunks_params)                                           \
-              K##_1(tile_stats_cuda, tile_wide_chunks_kernel, tile_chunks_params)                                      \
-                  K##_1(tile_stats_cuda, tile_listed_u16_kernel, tile_chunks_params)                                   \
-                      K##_1(tile_stats_cuda, tile_listed_f64_kernel, tile_chunks_params)                               \
-                          K##_1(tile_stats_cuda, tile_chunks_floor_kernel, tile_chunks_params)                         \
-                              K##_1(tile_stats_cuda, tile_chunks_finish_kernel, tile_chunks_params)
+  K(tile_stats_cuda, tile_chunks_u16_kernel, tile_chunks_params)                                                       \
+  K(tile_stats_cuda, tile_chunks_f32_kernel, tile_chunks_params)                                                       \
+  K(tile_stats_cuda, tile_chunks_f64_kernel, tile_chunks_params)                                                       \
+  K(tile_stats_cuda, tile_wide_chunks_kernel, tile_chunks_params)                                                      \
+  K(tile_stats_cuda, tile_listed_u16_kernel, tile_chunks_params)                                                       \
+  K(tile_stats_cuda, tile_listed_f64_kernel, tile_chunks_params)                                                       \
+  K(tile_stats_cuda, tile_chunks_floor_kernel, tile_chunks_params)                                                     \
+  K(tile_stats_cuda, tile_chunks_finish_kernel, tile_chunks_params)
 
 enum {
   FLOATS_THREADS = 128,
@@ -283,7 +274,7 @@ typedef struct tile_floats_params {
   prim_tile *tiles;
 } tile_floats_params;
 
-#define TILE_FLOATS_KERNELS(K) K##_1(tile_floats_cuda, tile_floats_kernel, tile_floats_params)
+#define TILE_FLOATS_KERNELS(K) K(tile_floats_cuda, tile_floats_kernel, tile_floats_params)
 
 /* Convolution. */
 
@@ -326,23 +317,23 @@ typedef struct long_params {
 #define LONG_OUTPUTS(bytes) ((bytes) == 4 ? 8 : 4)
 
 #define CONVOLVE_KERNELS(K)                                                                                            \
-  K##_1(convolve_cuda, convolve_f32_1_kernel,                                                                          \
-        tree_params_f32) K##_1(convolve_cuda, convolve_f32_1_vectors_kernel,                                           \
-                               tree_params_f32) K##_1(convolve_cuda, convolve_f32_3_kernel, tree_params_f32)           \
-      K##_1(convolve_cuda, convolve_f32_3_vectors_kernel, tree_params_f32) K##_1(convolve_cuda, convolve_f32_5_kernel, \
-                                                                                 tree_params_f32)                      \
-          K##_1(convolve_cuda, convolve_f32_5_vectors_kernel, tree_params_f32)                                         \
-              K##_1(convolve_cuda, convolve_f32_7_kernel, tree_params_f32)                                             \
-                  K##_1(convolve_cuda, convolve_f32_7_vectors_kernel, tree_params_f32)                                 \
-                      K##_1(convolve_cuda, convolve_f64_1_kernel, tree_params_f64)                                     \
-                          K##_1(convolve_cuda, convolve_f64_1_vectors_kernel, tree_params_f64)                         \
-                              K##_1(convolve_cuda, convolve_f64_3_kernel, tree_params_f64)                             \
-                                  K##_1(convolve_cuda, convolve_f64_3_vectors_kernel, tree_params_f64)                 \
-                                      K##_1(convolve_cuda, convolve_f64_5_kernel, tree_params_f64)                     \
-                                          K##_1(convolve_cuda, convolve_f64_5_vectors_kernel, tree_params_f64)         \
-                                              K##_1(convolve_cuda, convolve_f64_7_kernel, tree_params_f64)             \
-                                                  K##_1(convolve_cuda, convolve_f64_7_vectors_kernel, tree_params_f64) \
-                                                      K##_1(convolve_cuda, convolve_f32_long_kernel, long_params)      \
-                                                          K##_1(convolve_cuda, convolve_f64_long_kernel, long_params)
+  K(convolve_cuda, convolve_f32_1_kernel, tree_params_f32)                                                             \
+  K(convolve_cuda, convolve_f32_1_vectors_kernel, tree_params_f32)                                                     \
+  K(convolve_cuda, convolve_f32_3_kernel, tree_params_f32)                                                             \
+  K(convolve_cuda, convolve_f32_3_vectors_kernel, tree_params_f32)                                                     \
+  K(convolve_cuda, convolve_f32_5_kernel, tree_params_f32)                                                             \
+  K(convolve_cuda, convolve_f32_5_vectors_kernel, tree_params_f32)                                                     \
+  K(convolve_cuda, convolve_f32_7_kernel, tree_params_f32)                                                             \
+  K(convolve_cuda, convolve_f32_7_vectors_kernel, tree_params_f32)                                                     \
+  K(convolve_cuda, convolve_f64_1_kernel, tree_params_f64)                                                             \
+  K(convolve_cuda, convolve_f64_1_vectors_kernel, tree_params_f64)                                                     \
+  K(convolve_cuda, convolve_f64_3_kernel, tree_params_f64)                                                             \
+  K(convolve_cuda, convolve_f64_3_vectors_kernel, tree_params_f64)                                                     \
+  K(convolve_cuda, convolve_f64_5_kernel, tree_params_f64)                                                             \
+  K(convolve_cuda, convolve_f64_5_vectors_kernel, tree_params_f64)                                                     \
+  K(convolve_cuda, convolve_f64_7_kernel, tree_params_f64)                                                             \
+  K(convolve_cuda, convolve_f64_7_vectors_kernel, tree_params_f64)                                                     \
+  K(convolve_cuda, convolve_f32_long_kernel, long_params)                                                              \
+  K(convolve_cuda, convolve_f64_long_kernel, long_params)
 
 #endif

@@ -135,10 +135,11 @@ typedef struct byte_picture {
 } byte_picture;
 
 #define GRAY_BASE_KERNELS(K)                                                                                           \
-  K##_4(base_cuda, gray_bytes_kernel, gray_source, uint8_t *, size_t, size_t)                                          \
-      K##_4(base_cuda, gray_kernel, source_view, plane_view, int32_t, size_t)                                          \
-          K##_4(base_cuda, double_kernel, plane_view, plane_view, upsample_grid, size_t)
+  K(base_cuda, gray_bytes_kernel, gray_source, uint8_t *, size_t, size_t)                                              \
+  K(base_cuda, gray_kernel, source_view, plane_view, int32_t, size_t)                                                  \
+  K(base_cuda, double_kernel, plane_view, plane_view, upsample_grid, size_t)
 #define BLUR_PLAIN_KERNELS(K)                                                                                          \
-  K##_1(pyramid_cuda, blur_plain_rows_kernel, plain_params) K##_1(pyramid_cuda, blur_plain_columns_kernel, plain_params)
+  K(pyramid_cuda, blur_plain_rows_kernel, plain_params)                                                                \
+  K(pyramid_cuda, blur_plain_columns_kernel, plain_params)
 
 #endif

@@ -8,7 +8,7 @@
 
 LAUNCH_MODULE(runtime_kernels)
 LAUNCH_ENTRY(runtime_kernels, device_probe_kernel)
-LAUNCH_KERNEL_1(runtime_kernels, handover_signal_kernel, uint32_t *)
+LAUNCH_KERNEL(runtime_kernels, handover_signal_kernel, uint32_t *)
 
 _Static_assert((int)DEVICE_ERROR_MEMORY == (int)DRIVER_OUT_OF_MEMORY &&
                    (int)DEVICE_ERROR_NOT_FOUND == (int)DRIVER_NOT_FOUND &&

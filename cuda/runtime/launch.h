@@ -2,8 +2,9 @@
  * Kernels by name, and launches: one step of a frame goes to the calling thread's list if one has begun, else to the
  * device.
  *
- * The kernels of a .cu file are listed once, by a macro that its CUDA code and its launchers in C expand. In C an entry
- * with parameters becomes a function that launches the kernel; in CUDA it is compared with the kernel's definition.
+ * The kernels of a .cu file are listed once, K(module, kernel, types of its parameters) for each, by a macro that its
+ * CUDA code expands with K = LAUNCH_CHECK, and its launchers in C with LAUNCH_KERNEL. In C an entry becomes a function
+ * that launches the kernel; in CUDA it is compared with the kernel's definition.
  */
 #ifndef HARTSIFT_CUDA_RUNTIME_LAUNCH_H
 #define HARTSIFT_CUDA_RUNTIME_LAUNCH_H
@@ -20,12 +21,6 @@ template <class A> struct launch_types<A, A> { static constexpr bool are_same = 
 
 #  define LAUNCH_CHECK(module, name, ...)                                                                              \
     static_assert(launch_types<decltype(name), void(__VA_ARGS__)>::are_same, #name ": not the listed parameters");
-
-#  define LAUNCH_CHECK_1 LAUNCH_CHECK
-#  define LAUNCH_CHECK_2 LAUNCH_CHECK
-#  define LAUNCH_CHECK_3 LAUNCH_CHECK
-#  define LAUNCH_CHECK_4 LAUNCH_CHECK
-#  define LAUNCH_CHECK_5 LAUNCH_CHECK
 
 /* A plane of another picture of a group; null stays null. */
 template <class T> static __device__ __forceinline__ T *group_shifted(T *plane, size_t bytes) {
@@ -115,6 +110,13 @@ stage_status launch(launch_kernel *kernel, launch_shape shape, const launch_argu
           {&a, sizeof a}, {&b, sizeof b}, {&c, sizeof c}, {&d, sizeof d}, {&e, sizeof e}};                             \
       return launch(&name, shape, arguments, 5);                                                                       \
     }
+
+/* By the number of parameters. */
+#  define LAUNCH_KERNEL(module, name, ...)                                                                             \
+    LAUNCH_KERNEL_OF(__VA_ARGS__, LAUNCH_KERNEL_5, LAUNCH_KERNEL_4, LAUNCH_KERNEL_3, LAUNCH_KERNEL_2, LAUNCH_KERNEL_1, \
+                     0)                                                                                                \
+    (module, name, __VA_ARGS__)
+#  define LAUNCH_KERNEL_OF(T0, T1, T2, T3, T4, form, ...) form
 
 /* Whether the calling thread's launches go to a list. */
 bool launch_is_listed(void);

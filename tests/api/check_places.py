@@ -16,11 +16,11 @@ KERNEL = re.compile(r"^extern \"C\" __global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
 KERNEL_MACRO = re.compile(r"^#define (?:[^\n]*\\\n)*[^\n]*__global__(?:[^\n]*\\\n)+[^\n]*$", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 # A kernel in a header's list, with the types of its parameters; or listed by a launcher's file.
-LISTED = re.compile(r"K##_\d\(\s*\w+,\s*(\w+)")
-LISTED_IN_C = re.compile(r"LAUNCH_(?:ENTRY|KERNEL_\d)\(\w+, (\w+)")
+LISTED = re.compile(r"\bK\(\w+, (\w+),")
+LISTED_IN_C = re.compile(r"LAUNCH_(?:ENTRY|KERNEL)\(\w+, (\w+)")
 # In a launcher's file, without the lists: a call of the function that launches a kernel, or the kernel's entry.
 LAUNCHED = re.compile(r"(?:\blaunch_|&)(\w+)")
-MACRO = re.compile(r"^#define (\w+)\(([\w, ]*)\) (.*)$", re.M)
+MACRO = re.compile(r"^#define (\w+)\(([\w, .]*)\) (.*)$", re.M)
 
 
 # Callers of stages that run_frame.c does not call.

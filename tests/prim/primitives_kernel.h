@@ -25,6 +25,6 @@ typedef struct results {
   int32_t warp_hist[KEYS], block_hist[KEYS], copied_hist[3][KEYS];
 } results;
 
-#define PRIMITIVES_KERNELS(K) K##_2(primitives_kernel, every_primitive_kernel, const items *, results *)
+#define PRIMITIVES_KERNELS(K) K(primitives_kernel, every_primitive_kernel, const items *, results *)
 
 #endif

@@ -23,9 +23,9 @@ extern const unsigned char hartsift_kernels_played[];
 const unsigned char hartsift_kernels_played[] = {2};
 
 LAUNCH_MODULE(played)
-LAUNCH_KERNEL_2(played, first_kernel, uint32_t, const void *)
-LAUNCH_KERNEL_1(played, large_kernel, uint32_t)
-LAUNCH_KERNEL_1(played, missing_kernel, uint32_t)
+LAUNCH_KERNEL(played, first_kernel, uint32_t, const void *)
+LAUNCH_KERNEL(played, large_kernel, uint32_t)
+LAUNCH_KERNEL(played, missing_kernel, uint32_t)
 
 /* ------------------------------------------------------------------ what a case prints */
 
