@@ -34,11 +34,11 @@ if(HARTSIFT_COMPILER_MAPS_PREFIXES)
 endif()
 
 # Each function in a section of its own: the shared library then keeps only those that an exported one leads to.
-# tests/api/check_call_graph.py looks at what was dropped. Not yet with CUDA.
+# tests/api/check_call_graph.py looks at what was dropped.
 include(CheckLinkerFlag)
 check_linker_flag(C "-Wl,--gc-sections" HARTSIFT_LINKER_DROPS_SECTIONS)
 set(HARTSIFT_DROPS_UNUSED OFF)
-if(HARTSIFT_LINKER_DROPS_SECTIONS AND BUILD_SHARED_LIBS AND NOT HARTSIFT_HAVE_CUDA AND NOT HARTSIFT_SANITIZE)
+if(HARTSIFT_LINKER_DROPS_SECTIONS AND BUILD_SHARED_LIBS AND NOT HARTSIFT_SANITIZE)
   set(HARTSIFT_DROPS_UNUSED ON)
   add_compile_options(-ffunction-sections -fdata-sections)
 endif()
