@@ -29,7 +29,7 @@ EXAMPLES = ROOT / "pipeline" / "examples"
 NEEDED = ("breathe", "furo", "matplotlib", "myst_parser", "pyarrow", "pycolmap", "sphinx", "sphinx_copybutton", "sphinx_design",
           "sphinx_gallery")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-TAKEN = ("bench", "cpu", "cuda", "docs/guide", "pipeline", "python", "stages")
+TAKEN = ("bench", "cpu", "cuda", "docs/guide", "os", "pipeline", "python", "stages")
 PICTURES = {".jpg", ".png", ".svg"}
 LANGUAGES = {".c": "c", ".h": "c", ".cu": "cuda", ".cuh": "cuda", ".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".sh": "bash",
              ".yaml": "yaml", ".json": "json", ".cmake": "cmake"}

@@ -1,4 +1,5 @@
 /* Functions that the modes share; see bench_modes.h. */
+#include "os/os_threads.h"
 #include "bench/hartsift/bench_modes.h"
 
 #include "pipeline/base/number_tools.h"

@@ -10,6 +10,7 @@
  */
 #include <time.h>
 
+#include "os/os_threads.h"
 #include "bench/hartsift/bench_modes.h"
 #include "pipeline/base/number_tools.h"
 #include "pipeline/context/context.h"

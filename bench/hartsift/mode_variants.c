@@ -9,6 +9,7 @@
  */
 #include <time.h>
 
+#include "os/os_threads.h"
 #include "bench/hartsift/bench_modes.h"
 #include "cpu/dispatch.h"
 #include "cpu/schedule/threads.h"

@@ -9,9 +9,9 @@
 #ifndef HARTSIFT_CPU_SCHEDULE_ORDERED_RESULTS_H
 #define HARTSIFT_CPU_SCHEDULE_ORDERED_RESULTS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "os/os_threads.h"
 #include "stages/detect.h"
 #include "stages/orient.h"
 

@@ -1,10 +1,5 @@
 /* The thread pool: one mutex, two condition variables, an atomic chunk counter. */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu/schedule/threads.h"
-
-#include <sched.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include "cpu/schedule/float_environment.h"
 
@@ -82,12 +77,11 @@ static void *worker_main(void *argument) {
 /* Starts the workers with signals blocked (a thread inherits the mask of its creator): a signal handler of the
  * caller must run on a thread of the caller. Returns the number of threads, including the caller's. */
 static int32_t start_workers(stage_queue *q, int32_t threads) {
-  sigset_t blocked, saved;
+  os_signal_mask saved;
   int32_t count = 1;
-  worker_signals_blocked(&blocked);
-  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return count;
-  while (count < threads && pthread_create(&q->worker[count], NULL, worker_main, q) == 0) count++;
-  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  if (!os_signals_block(&saved)) return count;
+  while (count < threads && os_thread_start(&q->worker[count], worker_main, q)) count++;
+  os_signals_restore(&saved);
   return count;
 }
 
@@ -164,16 +158,4 @@ void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
   announce(q);
   run_chunks(q, 0);
   end_job(q);
-}
-
-/* Returns the number of cores in the process's affinity mask. */
-int32_t cpu_usable_threads(void) {
-  cpu_set_t set;
-  /* the call fails on a machine with more cores than the set can hold */
-  if (sched_getaffinity(0, sizeof set, &set) != 0) {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;
-  }
-  const int n = CPU_COUNT(&set);
-  return n > 0 ? n : 1;
 }

@@ -10,13 +10,11 @@
 #ifndef HARTSIFT_CPU_SCHEDULE_THREADS_H
 #define HARTSIFT_CPU_SCHEDULE_THREADS_H
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/os_threads.h"
 #include "stages/ops.h"
 
 /* One chunk of a job; worker: 0..threads-1, for per-thread scratch memory. */
@@ -53,7 +51,7 @@ void queue_run(stage_queue *queue, int32_t chunks, queue_task task, void *job);
 static inline int32_t queue_threads(const stage_queue *queue) { return queue ? queue->threads : 1; }
 
 /* Returns the number of cores that this process may use: 1..1024, the maximum number of threads in the options. */
-int32_t cpu_usable_threads(void);
+static inline int32_t cpu_usable_threads(void) { return os_usable_cores(); }
 
 /* Waiting for a word that another device or thread is about to write. Other threads may need the core meanwhile. */
 
@@ -80,21 +78,10 @@ static inline void spin_pause(void) {
 static inline bool spin_wait_pause(spin_wait *wait) {
   const uint32_t round = wait->rounds++, pauses = round < 6 ? 1u << round : (uint32_t)SPIN_PAUSES_MAX;
   if (round >= SPIN_ROUNDS_BEFORE_YIELD)
-    (void)sched_yield();
+    os_yield();
   else
     for (uint32_t i = 0; i < pauses; i++) spin_pause();
   return round % SPIN_ROUNDS_PER_QUESTION == SPIN_ROUNDS_PER_QUESTION - 1;
-}
-
-/* The signals that threads of the library block. */
-
-/* Fills the set with all signals except those that a fault of a thread raises. A signal handler of the caller must run
- * on a thread of the caller. A fault can be handled only on the thread that caused it; if it were blocked, it would end
- * the process without the caller's crash handler. */
-static inline void worker_signals_blocked(sigset_t *signals) {
-  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-  sigfillset(signals);
-  for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(signals, faults[i]);
 }
 
 #endif

@@ -1,8 +1,6 @@
 /* Scheduler of the work graph. Each thread of the pool runs one loop over the jobs. */
 #include "cpu/schedule/work_graph.h"
 
-#include <time.h>
-
 #include "cpu/schedule/threads.h"
 
 void graph_job_begin(graph_job *job, queue_task task, void *state, int32_t chunks, int32_t band_chunks) {
@@ -64,15 +62,14 @@ static bool run_one(work_graph *graph, int32_t *first, int32_t worker) {
 
 /* Number of yields before a thread sleeps, a millisecond or two. This is longer than a chunk takes, but the caller's
  * poll may take any time. */
-enum { IDLE_ROUNDS_BEFORE_SLEEP = 2000 };
+enum { IDLE_ROUNDS_BEFORE_SLEEP = 2000, NAP_NS = 50000 };
 
 /* Waits for one round; the caller then looks for a chunk again. */
 static void stay_idle(spin_wait *idle) {
-  const struct timespec nap = {.tv_nsec = 50000};
   if (idle->rounds < IDLE_ROUNDS_BEFORE_SLEEP)
     (void)spin_wait_pause(idle);
   else
-    (void)nanosleep(&nap, NULL);
+    os_sleep_ns(NAP_NS);
 }
 
 /* Runs the loop of one thread. The chunk's number is unused. */

@@ -2,8 +2,9 @@
 #include "cuda/runtime/driver.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
+
+#include "os/os_threads.h"
 
 static driver_table table;
 static driver_load load;

@@ -1,10 +1,10 @@
 /* Kernels, launches and launch lists (cuda/runtime/launch.h, launch_list.h) on the CUDA driver. */
 #include "cuda/runtime/launch.h"
 
-#include <pthread.h>
 #include <stdalign.h>
 #include <string.h>
 
+#include "os/os_threads.h"
 #include "cuda/runtime/launch_list.h"
 
 enum { SHARED_BYTES_DEFAULT = 48 << 10 }; /* dynamic shared memory that needs no permission */

@@ -1,9 +1,8 @@
-/* Small functions without dependencies: 3x3 matrices, random numbers and clocks. */
+/* Small functions without dependencies: 3x3 matrices and random numbers. */
 #ifndef HARTSIFT_BASE_NUMBER_TOOLS_H
 #define HARTSIFT_BASE_NUMBER_TOOLS_H
 
 #include <stdint.h>
-#include <time.h>
 
 /* ---- 3x3 matrices of doubles, row by row */
 
@@ -31,15 +30,6 @@ static inline uint64_t splitmix64_mix(uint64_t value) {
   value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
   return value ^ (value >> 31);
-}
-
-/* ---- clocks */
-
-/* Seconds of a clock, for example CLOCK_MONOTONIC. */
-static inline double clock_s(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 #endif

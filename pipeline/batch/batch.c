@@ -1,15 +1,12 @@
 /* Batches: the public functions, and the threads of a batch; see hartsift_batch.h and batch_run.h. */
 #include <limits.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "os/os_threads.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/number_tools.h"
 #include "pipeline/base/text.h"
 #include "pipeline/batch/batch_run.h"
 #include "pipeline/context/engine.h"
@@ -63,23 +60,22 @@ static void stop(hs_batch *batch) {
 /* Starts the threads, consumers before producers. If a thread cannot be started, those already running can still
    end. */
 static hs_status start_threads(hs_batch *batch) {
-  sigset_t blocked, saved;
+  os_signal_mask saved;
   size_t made = 0;
-  worker_signals_blocked(&blocked);
-  const bool is_masked = pthread_sigmask(SIG_SETMASK, &blocked, &saved) == 0;
+  const bool is_masked = os_signals_block(&saved);
   hs_status status = is_masked ? HS_OK : HS_ERR_THREAD;
   for (int role = BATCH_FEEDER; role >= BATCH_READER; role--) {
     for (int32_t i = 0; i < batch->counts[role]; i++) {
       batch_thread *thread = &batch->threads[made++];
       *thread = (batch_thread){.batch = batch, .role = (batch_role)role, .number = i};
-      thread->started = status == HS_OK && pthread_create(&thread->handle, NULL, run_thread, thread) == 0;
+      thread->started = status == HS_OK && os_thread_start(&thread->handle, run_thread, thread);
       if (thread->started) continue;
       status = HS_ERR_THREAD;
       stop(batch);
       role_ended(thread, 0);
     }
   }
-  if (is_masked) pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  if (is_masked) os_signals_restore(&saved);
   return status;
 }
 
@@ -114,7 +110,7 @@ static hs_status open_contexts(hs_batch *batch, char *message, size_t message_by
   hs_status status = jobs ? HS_OK : HS_ERR_MEMORY;
   for (int32_t i = 0; i < count && jobs; i++) {
     jobs[i].feeder = &batch->feeders[i];
-    jobs[i].started = count > 1 && pthread_create(&jobs[i].thread, NULL, open_context, &jobs[i]) == 0;
+    jobs[i].started = count > 1 && os_thread_start(&jobs[i].thread, open_context, &jobs[i]);
     if (!jobs[i].started) (void)open_context(&jobs[i]);
   }
   for (int32_t i = 0; i < count && jobs; i++) {
@@ -130,16 +126,10 @@ static hs_status open_contexts(hs_batch *batch, char *message, size_t message_by
 }
 
 static bool make_lock(hs_batch *batch) {
-  pthread_condattr_t attributes;
   if (pthread_mutex_init(&batch->lock, NULL) != 0) return false;
   bool made = pthread_cond_init(&batch->arrived, NULL) == 0;
   const bool has_arrived = made;
-  made = made && pthread_condattr_init(&attributes) == 0;
-  if (made) {
-    made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-           pthread_cond_init(&batch->finished, &attributes) == 0;
-    pthread_condattr_destroy(&attributes);
-  }
+  made = made && os_condition_make(&batch->finished);
   if (!made && has_arrived) pthread_cond_destroy(&batch->arrived);
   if (!made) pthread_mutex_destroy(&batch->lock);
   batch->has_lock = made;
@@ -277,7 +267,7 @@ hs_status hs_batch_open(hs_batch **opened, const hs_batch_options *options, char
   hs_status status = opened ? adopt_options(options, &mine, &load, message, message_bytes) : HS_ERR_ARGUMENT;
   hs_batch *batch = status == HS_OK ? hs_memory_alloc(mine.allocator, sizeof *batch) : NULL;
   if (batch) {
-    *batch = (hs_batch){.options = mine, .load = load, .process = getpid()};
+    *batch = (hs_batch){.options = mine, .load = load, .process = os_process_id()};
     batch->load.exif = NULL;
     batch->load.notes = NULL;
     batch->load.message = NULL;
@@ -381,7 +371,7 @@ hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   batch_input input;
   if (!batch || !image || !is_source(&image->source) || !RESERVED_IS_CLEAR(image->reserved) ||
-      batch->process != getpid())
+      batch->process != os_process_id())
     return HS_ERR_ARGUMENT;
   if (!copy_input(batch, image, &input)) return HS_ERR_MEMORY;
   hs_status status = start_once(batch);
@@ -397,7 +387,7 @@ hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image) {
 
 hs_status hs_batch_end(hs_batch *batch) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  if (!batch || batch->process != os_process_id()) return HS_ERR_ARGUMENT;
   pthread_mutex_lock(&batch->lock);
   batch->no_more = true;
   pthread_cond_broadcast(&batch->arrived);
@@ -408,7 +398,7 @@ hs_status hs_batch_end(hs_batch *batch) {
 
 void hs_batch_stop(hs_batch *batch) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || batch->process != getpid()) return;
+  if (!batch || batch->process != os_process_id()) return;
   stop(batch);
   pthread_mutex_lock(&batch->lock);
   pthread_cond_broadcast(&batch->finished);
@@ -445,20 +435,11 @@ static bool holds_all(const hs_batch *batch) {
   return batch->held >= (size_t)batch->options.held || batch->unreleased == batch->slot_count;
 }
 
-static struct timespec time_after(int32_t milliseconds) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  const int64_t nanoseconds = until.tv_nsec + (int64_t)milliseconds * 1000000;
-  until.tv_sec += (time_t)(nanoseconds / 1000000000);
-  until.tv_nsec = (long)(nanoseconds % 1000000000);
-  return until;
-}
-
 hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result **result) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (result) *result = NULL;
-  if (!batch || !result || batch->process != getpid()) return HS_ERR_ARGUMENT;
-  const struct timespec until = time_after(wait_ms);
+  if (!batch || !result || batch->process != os_process_id()) return HS_ERR_ARGUMENT;
+  const struct timespec until = os_deadline(wait_ms);
   int error = 0;
   pthread_mutex_lock(&batch->lock);
   bool is_full = holds_all(batch);
@@ -467,7 +448,7 @@ hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result 
     if (wait_ms < 0)
       error = pthread_cond_wait(&batch->finished, &batch->lock);
     else
-      error = pthread_cond_timedwait(&batch->finished, &batch->lock, &until);
+      error = os_condition_wait(&batch->finished, &batch->lock, &until);
     is_full = holds_all(batch); /* other threads of the caller took results meanwhile */
     slot = is_full ? NULL : take_finished(batch);
   }
@@ -508,7 +489,7 @@ static void return_list(hs_batch *batch, batch_slot *slot, bool is_end) {
 
 hs_status hs_batch_take_features(hs_batch *batch, const hs_batch_result *result, hs_features *features) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || !result || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  if (!batch || !result || batch->process != os_process_id()) return HS_ERR_ARGUMENT;
   batch_slot *slot = slot_of(batch, result);
   if (!slot || (features && !slot->features)) return HS_ERR_ARGUMENT;
   if (features) {
@@ -522,7 +503,7 @@ hs_status hs_batch_take_features(hs_batch *batch, const hs_batch_result *result,
 
 hs_status hs_batch_release(hs_batch *batch, const hs_batch_result *result) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  if (!batch || batch->process != os_process_id()) return HS_ERR_ARGUMENT;
   batch_slot *slot = result ? slot_of(batch, result) : NULL;
   if (!slot) return result ? HS_ERR_ARGUMENT : HS_OK;
   return_list(batch, slot, true);
@@ -539,7 +520,7 @@ static hs_status give_facts(void *callers, size_t struct_size, const void *facts
 
 hs_status hs_batch_get_progress(hs_batch *batch, hs_batch_progress *progress) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || !progress || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  if (!batch || !progress || batch->process != os_process_id()) return HS_ERR_ARGUMENT;
   pthread_mutex_lock(&batch->lock);
   const bool is_next_missing =
       batch->finished_count == 0 || (batch->options.in_order && !batch->waiting[batch->given % batch->slot_count]);
@@ -571,7 +552,7 @@ static const char *fallback_of(const hs_batch *batch) {
 
 hs_status hs_batch_get_statistics(hs_batch *batch, hs_batch_statistics *statistics) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || !statistics || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  if (!batch || !statistics || batch->process != os_process_id()) return HS_ERR_ARGUMENT;
   const buffer_pool_numbers pool = buffer_pool_counts(&batch->pool);
   pthread_mutex_lock(&batch->lock);
   const hs_batch_statistics now = {.struct_size = sizeof now,
@@ -586,7 +567,7 @@ hs_status hs_batch_get_statistics(hs_batch *batch, hs_batch_statistics *statisti
 
 double hs_batch_device_busy(hs_batch *batch, int32_t device) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || device < 0 || device >= batch->options.device_count || batch->process != getpid()) return 0;
+  if (!batch || device < 0 || device >= batch->options.device_count || batch->process != os_process_id()) return 0;
   pthread_mutex_lock(&batch->lock);
   const batch_feeder *feeder = &batch->feeders[device];
   const double busy = busy_share(feeder->waited_s, feeder->lived_s);
@@ -621,7 +602,7 @@ static void free_contents(hs_batch *batch) {
 
 void hs_batch_destroy(hs_batch *batch) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!batch || batch->process != getpid()) return;
+  if (!batch || batch->process != os_process_id()) return;
   const hs_allocator *allocator = batch->options.allocator;
   if (batch->has_lock) stop(batch);
   /* wakes threads that wait for results which the user has not released */

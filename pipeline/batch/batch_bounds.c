@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "os/os_threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/batch/batch_run.h"
 

@@ -4,11 +4,11 @@
 #ifndef HARTSIFT_BATCH_BATCH_BOUNDS_H
 #define HARTSIFT_BATCH_BATCH_BOUNDS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/os_threads.h"
 #include "pipeline/include/hartsift.h"
 
 /* ---- queue: FIFO of pointers between threads. A push never blocks, because each queue has capacity for every item. */

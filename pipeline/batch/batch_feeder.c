@@ -1,6 +1,6 @@
 /* The feeder of a device: submits images to the device, and leaves images to faster devices. */
-#include <time.h>
 
+#include "os/os_threads.h"
 #include "pipeline/base/text.h"
 #include "pipeline/batch/batch_run.h"
 #include "pipeline/context/engine.h"
@@ -205,8 +205,7 @@ static batch_slot *feeder_next(batch_feeder *feeder, batch_thread *thread) {
   if (feeder->count == 0 && !is_slow) return batch_pop(thread, &batch->ready);
   batch_slot *slot = has_capacity ? bounded_queue_try_pop(&batch->ready) : NULL;
   if (slot || feeder->count > 0) return slot;
-  const struct timespec pause = {.tv_nsec = FEEDER_LOOKS_AGAIN_NS};
-  nanosleep(&pause, NULL);
+  os_sleep_ns(FEEDER_LOOKS_AGAIN_NS);
   thread->waited_s += FEEDER_LOOKS_AGAIN_NS * 1e-9;
   return NULL;
 }

@@ -15,10 +15,7 @@
 #ifndef HARTSIFT_BATCH_BATCH_RUN_H
 #define HARTSIFT_BATCH_BATCH_RUN_H
 
-#include <pthread.h>
-#include <sys/types.h>
-
-#include "pipeline/base/number_tools.h"
+#include "os/os_threads.h"
 #include "pipeline/batch/batch_bounds.h"
 #include "pipeline/context/options.h"
 #include "pipeline/include/hartsift_batch.h"
@@ -92,7 +89,7 @@ typedef struct batch_feeder {
 struct hs_batch {
   hs_batch_options options; /* options with readers and held resolved; devices and load are unused */
   hs_load_options load;
-  pid_t process; /* process that created the batch */
+  int64_t process; /* process that created the batch */
   buffer_pool pool;
   hs_allocator pixels; /* allocator of the pool */
   batch_slot *slots;

@@ -1,12 +1,11 @@
 /*
  * hartsift batch: extracts features of many images; an interrupted run can be resumed.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pipeline/base/number_tools.h"
+#include "os/os_threads.h"
 #include "pipeline/cli/batch/batch_images.h"
 #include "pipeline/cli/batch/batch_report.h"
 #include "pipeline/cli/common/progress.h"
@@ -289,12 +288,7 @@ static cli_exit prepare_and_run(batch_job *job) {
 }
 
 static bool make_locks(batch_job *job) {
-  pthread_condattr_t attributes;
-  if (pthread_condattr_init(&attributes) != 0) return false;
-  const bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-                    pthread_cond_init(&job->changed, &attributes) == 0;
-  pthread_condattr_destroy(&attributes);
-  if (!made) return false;
+  if (!os_condition_make(&job->changed)) return false;
   const bool has_flow = pthread_mutex_init(&job->flow, NULL) == 0;
   if (has_flow && pthread_mutex_init(&job->lock, NULL) == 0) return true;
   if (has_flow) pthread_mutex_destroy(&job->flow);

@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "pipeline/context/plan.h"
 #include "pipeline/include/hartsift.h"
@@ -94,8 +93,8 @@ struct hs_context {
   void *engine_shared;         /* the engine's state of a context and its workers; null: none */
   unsigned char *match_memory; /* memory for matching; grows to the largest lists */
   size_t match_bytes;
-  pid_t process;  /* process that made the context; a forked child has neither its threads nor its device */
-  bool is_worker; /* the context belongs to a worker of images in flight */
+  int64_t process; /* process that made the context; a forked child has neither its threads nor its device */
+  bool is_worker;  /* the context belongs to a worker of images in flight */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
   struct hs_pairs *pairs;           /* the run over pairs in progress, or null */
 

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_threads.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
@@ -69,7 +69,7 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
 
 void backend_release(hs_context *c) {
   const hs_allocator *a = c->options.allocator;
-  if (c->process == getpid()) {
+  if (c->process == os_process_id()) {
     if (c->queue) queue_stop(c->queue);
     if (c->engine && c->engine->close) c->engine->close(c);
   }

@@ -1,10 +1,9 @@
 /* The list of blocks. It is short, so a linear search suffices. */
 #include "pipeline/device/cuda_result_pool.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "os/os_threads.h"
 #include "cuda/runtime/device.h"
 #include "pipeline/base/memory.h"
 
@@ -21,7 +20,7 @@ struct cuda_result_pool {
   pthread_mutex_t lock;
   cuda_result_block *blocks;
   int32_t device;
-  pid_t process;                              /* process that owns the device */
+  int64_t process;                            /* process that owns the device */
   uint32_t owners;                            /* contexts that share the pool */
   uint32_t borrowed;                          /* number of lent blocks */
   uint32_t features_of_million[SIZE_CLASSES]; /* by the bit length of the number of samples; 0: none seen */
@@ -80,7 +79,7 @@ static void release(void *pointer, void *user) {
   cuda_result_pool *p = user;
   if (!pointer) return;
   /* In a forked child nothing changes: the lock may be held by a thread that exists only in the parent. */
-  const bool forked = p->process != getpid();
+  const bool forked = p->process != os_process_id();
   if (!forked) pthread_mutex_lock(&p->lock);
   cuda_result_block *b = block_of(p, pointer);
   if (b && !forked && --b->borrowed == 0) p->borrowed--;
@@ -93,7 +92,8 @@ static void release(void *pointer, void *user) {
 cuda_result_pool *cuda_result_pool_create(int32_t device) {
   cuda_result_pool *p = hs_memory_alloc(NULL, sizeof *p);
   if (!p) return NULL;
-  *p = (cuda_result_pool){.allocator = {allocate, release, p}, .device = device, .process = getpid(), .owners = 1};
+  *p = (cuda_result_pool){
+      .allocator = {allocate, release, p}, .device = device, .process = os_process_id(), .owners = 1};
   if (pthread_mutex_init(&p->lock, NULL) == 0) return p;
   hs_memory_release(NULL, p);
   return NULL;

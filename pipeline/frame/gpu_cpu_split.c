@@ -2,10 +2,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "os/os_threads.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/number_tools.h"
 #include "pipeline/base/text.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/context/image_view.h"

@@ -1,9 +1,8 @@
 /* Images in flight: a ring of slots between the caller and the workers. */
 
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_threads.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/features.h"
@@ -42,13 +41,11 @@ static bool open_lock(in_flight_ring *f) {
   return false;
 }
 
-/* Starts `workers` workers, with the signals of worker_signals_blocked blocked. */
+/* Starts `workers` workers, with signals blocked (os_signals_block). */
 static hs_status start_workers(in_flight_ring *f, hs_context *owner, int32_t workers) {
-  sigset_t blocked, saved;
+  os_signal_mask saved;
   hs_status st = HS_OK;
-  worker_signals_blocked(&blocked);
-  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0)
-    return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the workers");
+  if (!os_signals_block(&saved)) return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the workers");
   for (int32_t i = 0; i < workers && st == HS_OK; i++) {
     in_flight_worker *worker = &f->workers[i];
     worker->ring = f;
@@ -56,14 +53,14 @@ static hs_status start_workers(in_flight_ring *f, hs_context *owner, int32_t wor
     if (st != HS_OK) break;
     backend_statistics(worker->context, &worker->statistics);
     pthread_mutex_lock(&f->lock);
-    const bool started = pthread_create(&worker->thread, NULL, in_flight_worker_main, worker) == 0;
+    const bool started = os_thread_start(&worker->thread, in_flight_worker_main, worker);
     f->worker_count += started;
     pthread_mutex_unlock(&f->lock);
     if (started) continue;
     backend_release(worker->context);
     st = CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot start a thread for image %d in flight", i + 1);
   }
-  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  os_signals_restore(&saved);
   return st;
 }
 
@@ -101,7 +98,7 @@ void in_flight_end(hs_context *c) {
   if (!c->in_flight) return;
   /* A forked child has no workers. The state of the parent's workers is incomplete at the moment of the fork, so their
      memory is not freed until the process ends. */
-  if (c->process == getpid()) stop_workers(c->in_flight);
+  if (c->process == os_process_id()) stop_workers(c->in_flight);
   hs_memory_release(c->options.allocator, c->in_flight);
   c->in_flight = NULL;
 }

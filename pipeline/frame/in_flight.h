@@ -9,8 +9,7 @@
 #ifndef HARTSIFT_FRAME_IN_FLIGHT_H
 #define HARTSIFT_FRAME_IN_FLIGHT_H
 
-#include <pthread.h>
-
+#include "os/os_threads.h"
 #include "pipeline/base/text.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/engine.h"

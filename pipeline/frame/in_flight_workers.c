@@ -1,8 +1,8 @@
 /* The workers of images in flight: each takes images out of the ring, one or a group of small ones, and runs them in
    its context. */
-#include <signal.h>
 #include <string.h>
 
+#include "os/os_threads.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/features.h"
@@ -240,7 +240,7 @@ static void start_next(in_flight_worker *worker) {
   next->ring = f;
   backend_statistics(next->context, &next->statistics);
   pthread_mutex_lock(&f->lock);
-  const bool started = !f->ending && pthread_create(&next->thread, NULL, in_flight_worker_main, next) == 0;
+  const bool started = !f->ending && os_thread_start(&next->thread, in_flight_worker_main, next);
   f->worker_count += started;
   pthread_mutex_unlock(&f->lock);
   if (!started) backend_release(next->context);
@@ -306,16 +306,13 @@ static void *reader_main(void *argument) {
 }
 
 hs_status in_flight_start_readers(struct in_flight_ring *f, hs_context *owner) {
-  sigset_t blocked, saved;
+  os_signal_mask saved;
   const int32_t threads = context_threads(owner), slots = f->slot_count - 1;
   int32_t wanted = threads < slots ? threads : slots;
   if (wanted > READERS_MAX) wanted = READERS_MAX;
   if (f->reader_count > 0) return HS_OK;
-  worker_signals_blocked(&blocked);
-  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0)
-    return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the readers");
-  while (f->reader_count < wanted && pthread_create(&f->readers[f->reader_count], NULL, reader_main, f) == 0)
-    f->reader_count++;
-  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  if (!os_signals_block(&saved)) return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the readers");
+  while (f->reader_count < wanted && os_thread_start(&f->readers[f->reader_count], reader_main, f)) f->reader_count++;
+  os_signals_restore(&saved);
   return f->reader_count > 0 ? HS_OK : CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot start a thread that reads files");
 }

@@ -5,8 +5,7 @@
 #ifndef HARTSIFT_FRAME_RUN_FRAME_H
 #define HARTSIFT_FRAME_RUN_FRAME_H
 
-#include <pthread.h>
-
+#include "os/os_threads.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/engine.h"
 

@@ -1,8 +1,8 @@
 /* Creates and destroys contexts, and describes them. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_threads.h"
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
@@ -30,7 +30,7 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   if (!c)
     return hs_message_fail(HS_ERR_MEMORY, message, message_bytes, "out of memory: %zu bytes for a context", sizeof *c);
   memset(c, 0, sizeof *c);
-  c->process = getpid();
+  c->process = os_process_id();
   c->options = adopted;
   if (adopted.expert) {
     c->expert = expert;

@@ -114,7 +114,7 @@ def check_dropped(map_path, root):
     begin = text.find("Discarded input sections")
     names = set(DROPPED.findall(text[begin:text.find("Memory Configuration", begin)])) if begin >= 0 else set()
     uses = collections.Counter()
-    for folder in ("stages", "cpu", "cuda", "pipeline", "tests", "bench"):
+    for folder in ("os", "stages", "cpu", "cuda", "pipeline", "tests", "bench"):
         for path in sorted((root / folder).rglob("*.c*")):
             if path.suffix in (".c", ".cu", ".cpp"):
                 uses.update(re.findall(r"\w+", COMMENT.sub("", path.read_text(errors="replace"))))

@@ -17,7 +17,7 @@ import rooms
 TOP_LEVEL = {
     "ARCHITECTURE.md", "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md",
     "README.md", "LICENSE", "SECURITY.md", "pyproject.toml", ".ci", ".clang-format", ".clang-tidy", ".github", ".pre-commit-config.yaml",
-    ".gitignore", ".gitattributes", "bench", "cpu", "cuda", "docs", "packaging", "pipeline", "python", "stages", "tests",
+    ".gitignore", ".gitattributes", "bench", "cpu", "cuda", "docs", "os", "packaging", "pipeline", "python", "stages", "tests",
 }
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
                      "hartsift_opencv.hpp", "hartsift_batch.h", "hartsift_pairs.h", "hartsift_patches.h", "hartsift_primitives.h",
@@ -61,7 +61,7 @@ def check_top_level(files):
 def check_rooms(files):
     """Checks that sources of the library and the command are in rooms. A file at the top of pipeline/ would be in none."""
     return [f"{file}: stands in no room of tests/api/rooms.py" for file in files
-            if file.startswith(("stages/", "cpu/", "cuda/", "pipeline/")) and file.endswith((".c", ".h", ".cu", ".cuh"))
+            if file.startswith(("os/", "stages/", "cpu/", "cuda/", "pipeline/")) and file.endswith((".c", ".h", ".cu", ".cuh"))
             and not file.startswith(ROOMLESS) and rooms.room_of(file) is None]
 
 

@@ -29,7 +29,7 @@ def sources(root):
     try:
         names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
     except (OSError, subprocess.CalledProcessError):
-        names = [path.relative_to(root).as_posix() for folder in ("bench", "cpu", "cuda", "pipeline", "python", "stages", "tests")
+        names = [path.relative_to(root).as_posix() for folder in ("bench", "cpu", "cuda", "os", "pipeline", "python", "stages", "tests")
                  for path in root.glob(f"{folder}/**/*")]
     # Files below tests/data stay unchanged, as their programs wrote them.
     return sorted(name for name in set(names) if name.endswith(SUFFIXES) and not name.startswith("tests/data/")

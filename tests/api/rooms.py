@@ -7,10 +7,10 @@ command may call every function declared there.
 """
 import pathlib
 
-_BASE = ("pipeline/include", "pipeline/base")
+_BASE = ("os", "pipeline/include", "pipeline/base")
 _CPU = ("cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives", "cpu")
 _CONTEXT = _BASE + ("stages", *_CPU, "pipeline/context")
-_KERNELS = ("stages", "cuda/runtime", "cuda/prim")
+_KERNELS = ("os", "stages", "cuda/runtime", "cuda/prim")
 _CUDA = ("cuda/runtime", "cuda/jpeg", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
 _DEVICE = _CONTEXT + ("pipeline/device",)
 # Formats take sines and logarithms from stages/table_math.h, because the C library's differ between machines. Public
@@ -20,19 +20,21 @@ _CLI = _BASE + (*_CPU, "pipeline/formats/common", "pipeline/formats/colmap", "pi
                 "pipeline/cli/common")
 
 ROOMS = {
+    # The system: files, threads, processes. The only room that includes headers of the system; check_layout.py.
+    "os": (),
     "stages": (),
     # The reference stages, in plain C.
     "cpu/ref": ("stages",),
     # Threads, the work graph, and the division of stages into chunks; knows no instruction set.
-    "cpu/schedule": ("stages",),
+    "cpu/schedule": ("os", "stages"),
     # One source for each stage, built once for each instruction set.
-    "cpu/simd": ("stages", "cpu/ref", "cpu/schedule"),
+    "cpu/simd": ("os", "stages", "cpu/ref", "cpu/schedule"),
     # Sums, tiles, histograms and convolution, which form a separate library.
-    "cpu/primitives": ("stages", "cpu/schedule", "cpu/simd"),
+    "cpu/primitives": ("os", "stages", "cpu/schedule", "cpu/simd"),
     # The choice of variants.
-    "cpu": ("stages", "cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives"),
+    "cpu": ("os", "stages", "cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives"),
     # The CUDA driver as C functions, launches, and diagnosis of a device; knows no stage.
-    "cuda/runtime": ("stages",),
+    "cuda/runtime": ("os", "stages"),
     # Building blocks of kernels: reductions, histograms, compaction, copies to shared memory.
     "cuda/prim": ("stages",),
     # JPEG decoding and rotation on a GPU.
@@ -42,7 +44,7 @@ ROOMS = {
     "cuda/match": _KERNELS,
     "cuda/primitives": _KERNELS,
     "pipeline/include": (),
-    "pipeline/base": ("pipeline/include",),
+    "pipeline/base": ("os", "pipeline/include"),
     # The content of a context, and the services for stages. This room knows no stage and no device.
     "pipeline/context": _BASE + ("stages", *_CPU),
     "pipeline/device": _CONTEXT + _CUDA,

@@ -1,13 +1,12 @@
 /*
  * Reads, extracts and stores the images of a batch, on several threads; see batch_images.h.
  */
-#include "pipeline/base/number_tools.h"
+#include "os/os_threads.h"
 #include "pipeline/cli/batch/batch_images.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pipeline/base/text.h"
 #include "pipeline/formats/common/content_digest.h"
@@ -237,9 +236,8 @@ static void count_wait(batch_writer *writer, double before_s) {
 static const hs_batch_result *take_result(batch_writer *writer) {
   enum { LOOK_AGAIN_NS = 5000000 };
   const hs_batch_result *result = NULL;
-  const struct timespec pause = {.tv_nsec = LOOK_AGAIN_NS};
   const double before_s = clock_s(CLOCK_MONOTONIC);
-  while (hs_batch_next(writer->job->run, -1, &result) == HS_ERR_CAPACITY) nanosleep(&pause, NULL);
+  while (hs_batch_next(writer->job->run, -1, &result) == HS_ERR_CAPACITY) os_sleep_ns(LOOK_AGAIN_NS);
   count_wait(writer, before_s);
   return result;
 }
@@ -330,7 +328,7 @@ hs_status batch_images_start(batch_job *job) {
   for (int32_t i = 0; i < job->writers_running && status == HS_OK; i++) {
     batch_writer *writer = &job->writers[i];
     *writer = (batch_writer){.job = job, .number = i};
-    writer->started = pthread_create(&writer->handle, NULL, run_writer, writer) == 0;
+    writer->started = os_thread_start(&writer->handle, run_writer, writer);
     if (!writer->started) status = HS_ERR_THREAD;
   }
   if (status == HS_OK) return HS_OK;
@@ -357,14 +355,10 @@ hs_status batch_images_add(batch_job *job) {
 }
 
 bool batch_images_wait(batch_job *job, int32_t milliseconds) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  const int64_t nanoseconds = until.tv_nsec + (int64_t)milliseconds * 1000000;
-  until.tv_sec += (time_t)(nanoseconds / 1000000000);
-  until.tv_nsec = (long)(nanoseconds % 1000000000);
+  const struct timespec until = os_deadline(milliseconds);
   int error = 0;
   pthread_mutex_lock(&job->flow);
-  while (job->writers_running > 0 && error == 0) error = pthread_cond_timedwait(&job->changed, &job->flow, &until);
+  while (job->writers_running > 0 && error == 0) error = os_condition_wait(&job->changed, &job->flow, &until);
   const bool ended = job->writers_running == 0;
   pthread_mutex_unlock(&job->flow);
   return ended;

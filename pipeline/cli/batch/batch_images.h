@@ -4,8 +4,7 @@
 #ifndef HARTSIFT_CLI_BATCH_BATCH_IMAGES_H
 #define HARTSIFT_CLI_BATCH_BATCH_IMAGES_H
 
-#include <pthread.h>
-
+#include "os/os_threads.h"
 #include "pipeline/cli/batch/batch_list.h"
 #include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/batch/batch_report.h"

@@ -7,11 +7,11 @@
 #ifndef HARTSIFT_CLI_BATCH_BATCH_STORE_H
 #define HARTSIFT_CLI_BATCH_BATCH_STORE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/os_threads.h"
 #include "pipeline/cli/batch/batch_list.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/formats/colmap/colmap_records.h"

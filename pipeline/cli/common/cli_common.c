@@ -1,7 +1,7 @@
 /*
  * Helpers of all subcommands; see cli_common.h.
  */
-#include "pipeline/base/number_tools.h"
+#include "os/os_threads.h"
 #include "pipeline/cli/common/cli_common.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "pipeline/base/text.h"

@@ -2,11 +2,11 @@
 #include "pipeline/cli/pairs/match_database.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "os/os_threads.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/cli/common/database_output.h"

@@ -1,7 +1,7 @@
 /* The write-behind VFS, which wraps SQLite's default VFS; see colmap_internal.h. */
+#include "os/os_threads.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -4,13 +4,10 @@
  */
 #include "pipeline/formats/colmap/write_queue.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
-#include "cpu/schedule/threads.h"
+#include "os/os_threads.h"
 #include "pipeline/base/memory.h"
 
 typedef struct write_piece {
@@ -93,11 +90,10 @@ static void write_queue_drop_locks(write_queue *queue) {
 }
 
 static bool write_queue_start(write_queue *queue) {
-  sigset_t blocked, saved;
-  worker_signals_blocked(&blocked);
-  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return false;
-  const bool started = pthread_create(&queue->thread, NULL, write_queue_run, queue) == 0;
-  (void)pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  os_signal_mask saved;
+  if (!os_signals_block(&saved)) return false;
+  const bool started = os_thread_start(&queue->thread, write_queue_run, queue);
+  os_signals_restore(&saved);
   return started;
 }
 
@@ -205,12 +201,7 @@ void write_queue_forget(write_queue *queue) {
   pthread_mutex_unlock(&queue->lock);
 }
 
-double write_queue_cpu_s(const write_queue *queue) {
-  clockid_t clock;
-  struct timespec t;
-  if (pthread_getcpuclockid(queue->thread, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+double write_queue_cpu_s(const write_queue *queue) { return os_thread_cpu_s(queue->thread); }
 
 void write_queue_hold(write_queue *queue) { pthread_mutex_lock(&queue->file_lock); }
 

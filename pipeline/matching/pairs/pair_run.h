@@ -9,12 +9,11 @@
 #ifndef HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
 #define HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "os/os_threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/matching/geometry/verify.h"
@@ -99,7 +98,7 @@ typedef struct pair_worker {
 struct hs_pairs {
   hs_context *context; /* context of the run; null: it was destroyed */
   const hs_allocator *allocator;
-  pid_t process;
+  int64_t process;
   hs_collection collection;
   const hs_image_pair *pairs;
   size_t count;

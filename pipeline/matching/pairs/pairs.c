@@ -4,11 +4,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "os/os_threads.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
@@ -122,16 +120,11 @@ static void free_lists(hs_pairs *run) {
 }
 
 static bool make_locks(hs_pairs *run) {
-  pthread_condattr_t monotonic;
   if (pthread_mutex_init(&run->lock, NULL) != 0) return false;
   int made = 0;
-  if (pthread_condattr_init(&monotonic) == 0) {
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_t *const all[CONDITIONS] = {&run->work, &run->matching, &run->progress, &run->ready};
-    while (made < CONDITIONS && pthread_cond_init(all[made], &monotonic) == 0) made++;
-    pthread_condattr_destroy(&monotonic);
-    for (int i = 0; made < CONDITIONS && i < made; i++) pthread_cond_destroy(all[i]);
-  }
+  pthread_cond_t *const all[CONDITIONS] = {&run->work, &run->matching, &run->progress, &run->ready};
+  while (made < CONDITIONS && os_condition_make(all[made])) made++;
+  for (int i = 0; made < CONDITIONS && i < made; i++) pthread_cond_destroy(all[i]);
   if (made < CONDITIONS) pthread_mutex_destroy(&run->lock);
   return made == CONDITIONS;
 }
@@ -151,23 +144,22 @@ static bool refuse_large(hs_pairs *run) {
 
 /* Starts the threads with all signals blocked, as for other workers. */
 static bool start_threads(hs_pairs *run) {
-  sigset_t blocked, saved;
-  worker_signals_blocked(&blocked);
+  os_signal_mask saved;
   const int32_t wanted = run->worker_count;
   run->worker_count = 0;
   if (wanted == 0) return true;
-  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return false;
-  run->has_scheduler = pthread_create(&run->scheduler, NULL, pair_scheduler_main, run) == 0;
-  if (run->device) run->has_device_thread = pthread_create(&run->device_thread, NULL, pair_device_main, run) == 0;
+  if (!os_signals_block(&saved)) return false;
+  run->has_scheduler = os_thread_start(&run->scheduler, pair_scheduler_main, run);
+  if (run->device) run->has_device_thread = os_thread_start(&run->device_thread, pair_device_main, run);
   while (run->has_scheduler && run->worker_count < wanted) {
     pair_worker *w = &run->workers[run->worker_count];
     *w = (pair_worker){.run = run,
                        .matcher = {.ops = &run->ops, .allocator = run->allocator},
                        .scratch = {.allocator = run->allocator}};
-    if (pthread_create(&w->thread, NULL, pair_worker_main, w) != 0) break;
+    if (!os_thread_start(&w->thread, pair_worker_main, w)) break;
     run->worker_count++;
   }
-  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  os_signals_restore(&saved);
   return run->has_scheduler && run->worker_count == wanted && (!run->device || run->has_device_thread);
 }
 
@@ -194,7 +186,7 @@ static void stop_threads(hs_pairs *run) {
 void pairs_detach(hs_context *c) {
   hs_pairs *run = c->pairs;
   if (!run) return;
-  if (run->process == getpid()) {
+  if (run->process == os_process_id()) {
     stop_threads(run);
     pair_images_leave_device(run);
     if (run->device) run->engine->close(run->device);
@@ -218,7 +210,7 @@ void hs_pairs_end(hs_pairs *run) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!run) return;
   /* A forked child has none of the threads. Their locks and memory are in an unknown state, so nothing is freed. */
-  if (run->process != getpid()) {
+  if (run->process != os_process_id()) {
     if (run->context) run->context->pairs = NULL;
     return;
   }
@@ -266,7 +258,7 @@ hs_status hs_pairs_start(hs_pairs **run, hs_context *c, const hs_collection *col
   if (!made) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a run over pairs", bytes);
   memset(made, 0, bytes);
   made->allocator = c->options.allocator;
-  made->process = getpid();
+  made->process = os_process_id();
   made->context = c;
   made->engine = c->engine->pairs;
   made->collection = *collection;
@@ -290,25 +282,13 @@ hs_status hs_pairs_start(hs_pairs **run, hs_context *c, const hs_collection *col
 
 /* ------------------------------------------------------------------ results */
 
-static struct timespec deadline_after(int32_t wait_ms) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  t.tv_sec += wait_ms / 1000;
-  t.tv_nsec += (long)(wait_ms % 1000) * 1000000L;
-  if (t.tv_nsec >= 1000000000L) {
-    t.tv_sec++;
-    t.tv_nsec -= 1000000000L;
-  }
-  return t;
-}
-
 /* Waits until the next pair is done, the run has failed or wait_ms is over. The caller holds the lock. */
 static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
-  const struct timespec deadline = deadline_after(wait_ms > 0 ? wait_ms : 0);
+  const struct timespec deadline = os_deadline(wait_ms > 0 ? wait_ms : 0);
   while (run->failure == HS_OK && run->context && run->head < run->count && !run->records[run->head])
     if (wait_ms < 0)
       pthread_cond_wait(&run->ready, &run->lock);
-    else if (pthread_cond_timedwait(&run->ready, &run->lock, &deadline) == ETIMEDOUT)
+    else if (os_condition_wait(&run->ready, &run->lock, &deadline) == ETIMEDOUT)
       return;
 }
 
@@ -329,7 +309,7 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (result) *result = NULL;
   if (!run || !result) return HS_ERR_ARGUMENT;
-  if (run->process != getpid()) return HS_ERR_ARGUMENT;
+  if (run->process != os_process_id()) return HS_ERR_ARGUMENT;
   pthread_mutex_lock(&run->lock);
   pair_record_free(run, run->returned);
   run->returned = NULL;
