@@ -1,4 +1,5 @@
-"""Times OpenCV's CPU functions for the ladder's operations; does nothing if Python has no cv2.
+"""Times OpenCV's CPU functions for the ladder's operations, and its CUDA histogram where OpenCV was built with CUDA (wheels of
+PyPI are not); does nothing if Python has no cv2.
 
 usage: opencv_primitives.py [--json FILE]
 """
@@ -40,6 +41,22 @@ def cases():
            lambda: cv2.filter2D(floats, -1, taps, borderType=cv2.BORDER_CONSTANT))
 
 
+def on_device():
+    """Yields calls of OpenCV's CUDA functions, which wait for their results."""
+    if not hasattr(cv2, "cuda") or cv2.cuda.getCudaEnabledDeviceCount() < 1:
+        return
+    rng = numpy.random.default_rng(1)
+    for case, shape in (("noise, 640 x 480 (in L2)", (480, 640)), ("noise, 1 GiB", (32768, 32768))):
+        on_gpu = cv2.cuda_GpuMat()
+        on_gpu.upload(rng.integers(0, 256, shape, numpy.uint8))
+        stream, counts = cv2.cuda_Stream(), cv2.cuda_GpuMat(1, 256, cv2.CV_32SC1)
+
+        def call(on_gpu=on_gpu, stream=stream, counts=counts):
+            cv2.cuda.calcHist(on_gpu, counts, stream)
+            stream.waitForCompletion()
+        yield "histogram", case, shape[0] * shape[1], "cuda::calcHist", call
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json")
@@ -54,6 +71,10 @@ def main():
                 print(f"| {primitive} | {case} | {function} | {threads} | {us:.1f} | {size / us * 1e-3:.1f} |", flush=True)
                 records.append({"primitive": primitive, "case": case, "rung": f"OpenCV {function}, {threads} threads", "checked": "-",
                                 "median_us": us, "bytes": size, "gb_per_s": size / us * 1e-3})
+        for primitive, case, size, function, call in on_device():
+            call()
+            us = median_us(call)
+            print(f"| {primitive} | {case} | {function}, with a wait | GPU | {us:.1f} | {size / us * 1e-3:.1f} |", flush=True)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(records, file)

@@ -2,7 +2,7 @@
  * 1-D convolution, rung by rung: plain, taps in constant memory, a tile in shared memory, vectors in registers;
  * compared with a copy and the CPU.
  *
- *   bench_ladder_convolve [--device-only] [--json FILE]
+ *   bench_ladder_convolve [--device-only] [--json FILE] [--once CASE]
  *
  * Every rung gives the same bytes as the CPU, at the ends of the signal too.
  */
@@ -19,6 +19,7 @@ struct convolve_state {
   hs_array on_host;
   void *host_out;
   ladder_move copy;
+  void *plain_out; /* host */
 };
 
 static __constant__ double constant_f64[TAPS];
@@ -91,9 +92,26 @@ static void host_convolve(void *state) {
   (void)hs_convolve1d(s->cpu, &s->on_host, s->args.taps, s->args.tap_count, HS_ENDS_ZERO, s->host_out, 0);
 }
 
+/* The loop that a user of C would write, for signals with zeros around them. */
+template <typename E> LADDER_HOST_LOOP static void plain_convolve(void *state) {
+  const convolve_state *s = (const convolve_state *)state;
+  const E *in = (const E *)s->on_host.data;
+  E *out = (E *)s->plain_out;
+  const int64_t n = (int64_t)s->on_host.width, taps = (int64_t)s->args.tap_count, radius = taps / 2;
+  for (int64_t i = 0; i < n; i++) {
+    E sum = 0;
+    for (int64_t j = 0; j < taps; j++) {
+      const int64_t from = i + radius - j;
+      if (from >= 0 && from < n) sum += (E)s->args.taps[j] * in[from];
+    }
+    out[i] = sum;
+  }
+}
+
 template <typename E> static void run_signal(ladder *l, const char *name, uint64_t n, uint32_t tap_count, bool all) {
   static double taps[1001];
   convolve_state s;
+  if (ladder_skips(l, name)) return;
   memset(&s, 0, sizeof s);
   E *host = (E *)malloc(n * sizeof(E)), short_taps[TAPS];
   uint32_t seed = 11;
@@ -119,6 +137,7 @@ template <typename E> static void run_signal(ladder *l, const char *name, uint64
   s.d_taps = ladder_repeat(short_taps, sizeof short_taps, sizeof short_taps);
   s.on_host = array;
   s.host_out = malloc(bytes);
+  s.plain_out = malloc(bytes);
   s.copy.in = in;
   s.copy.out = s.args.out;
   s.copy.bytes = bytes;
@@ -130,7 +149,8 @@ template <typename E> static void run_signal(ladder *l, const char *name, uint64
                                {"the library", launch_library, false},
                                {"a copy", launch_copy, false}};
   for (int i = all ? 0 : 3; i < 4; i++) ladder_run(l, &c, &rungs[i]);
-  if (all) ladder_record(l, &c, rungs[4].name, ladder_time(l, &rungs[4], &s, 10), "-");
+  if (all && !l->once) ladder_record(l, &c, rungs[4].name, ladder_time(l, &rungs[4], &s, 10), "-");
+  if (all) ladder_run_host(l, &c, "CPU, a serial loop", plain_convolve<E>, &s);
   ladder_run_host(l, &c, "CPU, the library, 1 thread", host_convolve, &s);
   hs_options o;
   hs_options_init(&o, HS_PROFILE_LOWE);
@@ -143,6 +163,7 @@ template <typename E> static void run_signal(ladder *l, const char *name, uint64
   cudaFree(s.d_taps);
   free(host);
   free(s.host_out);
+  free(s.plain_out);
 }
 
 int main(int argc, char **argv) {

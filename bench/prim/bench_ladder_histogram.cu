@@ -4,7 +4,7 @@
  * Also times equalisation, compares the library with CUB at usual picture sizes, and measures the conflict-free rate of
  * shared memory updates of a multiprocessor.
  *
- *   bench_ladder_histogram [--device-only] [--json FILE]
+ *   bench_ladder_histogram [--device-only] [--json FILE] [--once CASE]
  */
 #include <cub/device/device_histogram.cuh>
 
@@ -25,7 +25,7 @@ struct histogram_state {
   equalize_args levels;
   hs_context *cpu;
   hs_array on_host;
-  uint64_t host_counts[BINS];
+  uint64_t host_counts[BINS], plain_counts[BINS];
   uint8_t *host_out;
   int processors;
 };
@@ -64,6 +64,25 @@ __global__ void histogram_block_kernel(const uint4 *in, uint64_t n, uint32_t *bi
 #pragma unroll
   FOR_EACH_BYTE(v, byte) atomicAdd(&s_bins[byte], 1u);
   flush(s_bins, 1, bins);
+}
+
+/* This kernel has one histogram per block and reads one byte, or a word of four, at a time. */
+template <typename W> __global__ void histogram_block_of_kernel(const W *in, uint64_t n, uint32_t *bins) {
+  __shared__ uint32_t s_bins[BINS];
+  s_bins[threadIdx.x] = 0;
+  __syncthreads();
+  for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS) {
+    const uint32_t word = in[i];
+#pragma unroll
+    for (uint32_t k = 0; k < sizeof(W); k++) atomicAdd(&s_bins[word >> 8 * k & 255u], 1u);
+  }
+  flush(s_bins, 1, bins);
+}
+
+/* This kernel reads one byte at a time and counts in global memory. */
+__global__ void histogram_global_bytes_kernel(const uint8_t *in, uint64_t n, uint32_t *bins) {
+  for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS)
+    atomicAdd(&bins[in[i]], 1u);
 }
 
 /* This kernel has one histogram per warp. */
@@ -158,6 +177,23 @@ DEFINE_LAUNCH(launch_warp, histogram_warp_kernel, THREADS, 8, 0)
 DEFINE_LAUNCH(launch_match, histogram_match_kernel, THREADS, 8, 0)
 DEFINE_LAUNCH(launch_private, histogram_private_kernel, PRIVATE_THREADS, 1, PRIVATE_THREADS * 512)
 
+/* As many blocks as the rungs with 16-byte reads may have: 8 a multiprocessor. */
+template <typename W> static void launch_block_of(void *state, cudaStream_t stream) {
+  const histogram_state *s = (const histogram_state *)state;
+  const uint64_t items = s->n / sizeof(W), blocks = (items + THREADS - 1) / THREADS, most = (uint64_t)s->processors * 8;
+  clear(s, stream);
+  histogram_block_of_kernel<W>
+      <<<(unsigned)(blocks < most ? blocks : most), THREADS, 0, stream>>>((const W *)s->in, items, s->bins);
+}
+static void launch_global_bytes(void *state, cudaStream_t stream) {
+  const histogram_state *s = (const histogram_state *)state;
+  const uint64_t blocks = (s->n + THREADS - 1) / THREADS, most = (uint64_t)s->processors * 8;
+  clear(s, stream);
+  histogram_global_bytes_kernel<<<(unsigned)(blocks < most ? blocks : most), THREADS, 0, stream>>>(s->in, s->n,
+                                                                                                   s->bins);
+}
+static void launch_clear(void *state, cudaStream_t stream) { clear((const histogram_state *)state, stream); }
+
 static void launch_library(void *state, cudaStream_t stream) {
   if (histogram_launch(&((const histogram_state *)state)->args, stream) != STAGE_OK) exit(1);
 }
@@ -177,6 +213,14 @@ static void host_histogram(void *state) {
 static void host_equalize(void *state) {
   histogram_state *s = (histogram_state *)state;
   (void)hs_equalize(s->cpu, &s->on_host, s->host_out, 0);
+}
+
+/* The loop that a user of C would write. */
+LADDER_HOST_LOOP static void plain_histogram(void *state) {
+  histogram_state *s = (histogram_state *)state;
+  const uint8_t *in = (const uint8_t *)s->on_host.data;
+  memset(s->plain_counts, 0, sizeof s->plain_counts);
+  for (uint64_t i = 0; i < s->n; i++) s->plain_counts[in[i]]++;
 }
 
 static bool same_counts(const void *got, const void *expected, size_t bytes) {
@@ -290,18 +334,26 @@ static void run_library(ladder *l, ladder_case c) {
 
 static void run_picture(ladder *l, const char *name, const uint8_t *pattern, uint64_t pattern_bytes, uint64_t n,
                         bool all) {
+  if (ladder_skips(l, name)) return;
   histogram_state s = open_picture(l, pattern, pattern_bytes, n);
-  if (all && n > 100000000) print_rates(l, &s);
+  if (all && n > 100000000 && !l->once) print_rates(l, &s);
   const ladder_case c = case_of(l, name, &s);
-  static const ladder_rung rungs[] = {{"atomics in global memory", launch_global, true},
-                                      {"a histogram a block, shared atomics", launch_block, false},
+  static const ladder_rung rungs[] = {{"atomics in global memory, 1-byte reads", launch_global_bytes, true},
+                                      {"atomics in global memory, 16-byte reads", launch_global, true},
+                                      {"a histogram a block, 1-byte reads", launch_block_of<uint8_t>, false},
+                                      {"a histogram a block, 4-byte reads", launch_block_of<uint32_t>, false},
+                                      {"a histogram a block, 16-byte reads", launch_block, false},
                                       {"a histogram a warp, shared atomics", launch_warp, false},
                                       {"equal keys of a warp joined, no atomics", launch_match, false},
                                       {"a histogram a thread, no atomics", launch_private, false}};
   for (size_t i = 0; i < sizeof rungs / sizeof rungs[0]; i++)
-    if (i > 0 || n < 100000000) ladder_run(l, &c, &rungs[i]);
+    if (i > 1 || n < 100000000) ladder_run(l, &c, &rungs[i]);
+  const ladder_rung cleared = {"a memset of the bins alone, in each rung above", launch_clear, false};
+  if (n < 100000000 && !l->once)
+    ladder_record(l, &c, cleared.name, ladder_time(l, &cleared, &s, LADDER_LAUNCHES_MAX), "-");
   ladder_run(l, &c, &cub_rung);
   run_library(l, c);
+  ladder_run_host(l, &c, "CPU, a serial loop", plain_histogram, &s);
   ladder_run_host(l, &c, "CPU, the library, 1 thread", host_histogram, &s);
   host_equalize(&s);
   char title[96];
@@ -357,7 +409,7 @@ int main(int argc, char **argv) {
   run_picture(&l, "natural (@scene:640x480, in L2)", (const uint8_t *)vga.data, small, small, true);
   run_picture(&l, "noise, 640 x 480 (in L2)", noise, side, small, true);
   run_picture(&l, "natural (@scene:2048x2048, in L2)", (const uint8_t *)scene.data, side, side, true);
-  const int unrendered = run_sizes(&l, noise, flat, side);
+  const int unrendered = l.once ? 0 : run_sizes(&l, noise, flat, side);
   hs_image_free(&scene);
   hs_image_free(&vga);
   free(noise);

@@ -1,10 +1,10 @@
 /*
  * Sums and ranges, rung by rung: from a single thread to the library's kernels, compared with CUB and the CPU.
  *
- *   bench_ladder_reduce [--device-only] [--json FILE]
+ *   bench_ladder_reduce [--device-only] [--json FILE] [--once CASE]
  *
  * All rungs but the last add floats in any order and are checked to a thousandth. The library's sums equal the CPU's
- * byte for byte.
+ * byte for byte. Every rung with atomics begins with a memset of its result, whose time has a row too.
  */
 #include <cub/device/device_reduce.cuh>
 
@@ -25,7 +25,7 @@ struct sum_state {
   int processors;
   hs_context *cpu;
   hs_array on_host;
-  double host_result[2];
+  double host_result[2], plain_result;
 };
 
 /* ------------------------------------------------------------------ rungs of the float sum */
@@ -36,12 +36,11 @@ __global__ void sum_single_thread_kernel(const float *in, uint64_t n, float *out
   *out = sum;
 }
 
-/* One block runs: each thread forms a partial sum and adds it atomically. */
-__global__ void sum_one_block_kernel(const float *in, uint64_t n, float *out) {
-  float sum = 0.0f;
-  if (threadIdx.x == 0) *out = 0.0f;
-  __syncthreads();
-  for (uint64_t i = threadIdx.x; i < n; i += blockDim.x) sum += in[i];
+/* Each thread forms a partial sum of type T and adds it atomically. */
+template <typename T> __global__ void sum_threads_kernel(const float *in, uint64_t n, T *out) {
+  T sum = 0;
+  const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+  for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) sum += in[i];
   atomicAdd(out, sum);
 }
 
@@ -51,7 +50,7 @@ __global__ void sum_atomics_kernel(const float *in, uint64_t n, float *out) {
   if (i < n) atomicAdd(out, in[i]);
 }
 
-static __device__ float block_tree(float v, float *s) {
+template <typename T> static __device__ T block_tree(T v, T *s) {
   s[threadIdx.x] = v;
   __syncthreads();
   for (unsigned half = SUM_THREADS / 2; half > 0; half /= 2) {
@@ -62,9 +61,9 @@ static __device__ float block_tree(float v, float *s) {
 }
 
 /* A block adds up a tree in shared memory, then adds its sum atomically. */
-__global__ void sum_shared_tree_kernel(const float *in, uint64_t n, float *out) {
-  __shared__ float s[SUM_THREADS];
-  float sum = 0.0f;
+template <typename T> __global__ void sum_shared_tree_kernel(const float *in, uint64_t n, T *out) {
+  __shared__ T s[SUM_THREADS];
+  T sum = 0;
   for (uint64_t i = (uint64_t)blockIdx.x * SUM_THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * SUM_THREADS)
     sum += in[i];
   sum = block_tree(sum, s);
@@ -110,25 +109,30 @@ static int grid_of(const sum_state *s, uint64_t items) {
   return (int)(blocks < most ? blocks : most);
 }
 
-static void clear_out(const sum_state *s, cudaStream_t stream) { LADDER_CHECK(cudaMemsetAsync(s->out, 0, 4, stream)); }
+static void clear_out(const sum_state *s, cudaStream_t stream) { LADDER_CHECK(cudaMemsetAsync(s->out, 0, 8, stream)); }
+
+static void launch_memset(void *state, cudaStream_t stream) { clear_out((const sum_state *)state, stream); }
 
 static void launch_single_thread(void *state, cudaStream_t stream) {
   const sum_state *s = (const sum_state *)state;
   sum_single_thread_kernel<<<1, 1, 0, stream>>>((const float *)s->in, s->n, (float *)s->out);
 }
-static void launch_one_block(void *state, cudaStream_t stream) {
+template <typename T, int BLOCKS, int THREADS> static void launch_threads(void *state, cudaStream_t stream) {
   const sum_state *s = (const sum_state *)state;
-  sum_one_block_kernel<<<1, 1024, 0, stream>>>((const float *)s->in, s->n, (float *)s->out);
+  clear_out(s, stream);
+  sum_threads_kernel<T><<<BLOCKS, THREADS, 0, stream>>>((const float *)s->in, s->n, (T *)s->out);
+}
+/* BLOCKS 0: as many as the later rungs have. */
+template <typename T, int BLOCKS> static void launch_shared_tree(void *state, cudaStream_t stream) {
+  const sum_state *s = (const sum_state *)state;
+  clear_out(s, stream);
+  sum_shared_tree_kernel<T>
+      <<<BLOCKS ? BLOCKS : grid_of(s, s->n), SUM_THREADS, 0, stream>>>((const float *)s->in, s->n, (T *)s->out);
 }
 static void launch_atomics(void *state, cudaStream_t stream) {
   const sum_state *s = (const sum_state *)state;
   clear_out(s, stream);
   sum_atomics_kernel<<<(unsigned)((s->n + 255) / 256), 256, 0, stream>>>((const float *)s->in, s->n, (float *)s->out);
-}
-static void launch_shared_tree(void *state, cudaStream_t stream) {
-  const sum_state *s = (const sum_state *)state;
-  clear_out(s, stream);
-  sum_shared_tree_kernel<<<grid_of(s, s->n), SUM_THREADS, 0, stream>>>((const float *)s->in, s->n, (float *)s->out);
 }
 static void launch_shuffle(void *state, cudaStream_t stream) {
   const sum_state *s = (const sum_state *)state;
@@ -175,9 +179,18 @@ static void host_range(void *state) {
   (void)hs_reduce_range(s->cpu, &s->on_host, &s->host_result[0], &s->host_result[1]);
 }
 
-static bool near_float(const void *got, const void *expected, size_t bytes) {
+/* The loop that a user of C would write. */
+LADDER_HOST_LOOP static void plain_sum(void *state) {
+  sum_state *s = (sum_state *)state;
+  const float *in = (const float *)s->on_host.data;
+  double sum = 0.0;
+  for (uint64_t i = 0; i < s->n; i++) sum += in[i];
+  s->plain_result = sum;
+}
+
+template <typename T> static bool near_sum(const void *got, const void *expected, size_t bytes) {
   (void)bytes;
-  const double g = (double)*(const float *)got, e = *(const double *)expected;
+  const double g = (double)*(const T *)got, e = *(const double *)expected;
   return fabs(g - e) <= 1e-3 * fabs(e);
 }
 static bool same_u64(const void *got, const void *expected, size_t bytes) {
@@ -245,21 +258,35 @@ static void run_cpu(ladder *l, ladder_case *c, sum_state *s, void (*call)(void *
 
 static void run_float_sum(ladder *l, const char *name, const void *pattern, size_t pattern_bytes, uint64_t n,
                           bool all) {
+  if (ladder_skips(l, name)) return;
   sum_state s = state_of(l, pattern, pattern_bytes, n, PRIM_F32, REDUCE_SUM);
-  ladder_case c = {name, &s, s.out, 4, s.host_result, near_float, (double)n * 4.0, l->read_gbs};
+  ladder_case c = {name, &s, s.out, 4, s.host_result, near_sum<float>, (double)n * 4.0, l->read_gbs};
   static const ladder_rung loose[] = {{"single thread", launch_single_thread, true},
-                                      {"one block, an atomic a thread", launch_one_block, true},
+                                      {"1 block of 256, an atomic a thread", launch_threads<float, 1, 256>, true},
+                                      {"1 block of 1024, an atomic a thread", launch_threads<float, 1, 1024>, true},
                                       {"many blocks, an atomic an element", launch_atomics, true},
-                                      {"tree in shared memory", launch_shared_tree, false},
+                                      {"16 blocks of 256, an atomic a thread", launch_threads<float, 16, 256>, false},
+                                      {"16 blocks of 256, tree in shared memory", launch_shared_tree<float, 16>, false},
+                                      {"tree in shared memory", launch_shared_tree<float, 0>, false},
                                       {"warp shuffle", launch_shuffle, false},
                                       {"16-byte loads, shuffle", launch_vector, false},
                                       {"CUB DeviceReduce::Sum", launch_cub_sum_f32, false}};
-  const ladder_rung library = {"the library (fixed tree, in double)", launch_library, false};
+  static const ladder_rung in_double[] = {
+      {"16 blocks of 256, an atomic a thread, in double", launch_threads<double, 16, 256>, false},
+      {"16 blocks of 256, tree, in double", launch_shared_tree<double, 16>, false},
+      {"tree in shared memory, in double", launch_shared_tree<double, 0>, false}};
+  const ladder_rung library = {"the library (fixed tree, in double)", launch_library, false},
+                    clear = {"a memset of the result alone", launch_memset, false};
   host_sum(&s);
-  for (size_t i = all ? 0 : 3; i < sizeof loose / sizeof loose[0]; i++) ladder_run(l, &c, &loose[i]);
+  for (size_t i = all ? 0 : 6; i < sizeof loose / sizeof loose[0]; i++) ladder_run(l, &c, &loose[i]);
+  c.matches = near_sum<double>;
+  c.result_bytes = sizeof(double);
+  for (size_t i = all ? 0 : 2; i < sizeof in_double / sizeof in_double[0]; i++) ladder_run(l, &c, &in_double[i]);
+  if (all && !l->once) ladder_record(l, &c, clear.name, ladder_time(l, &clear, &s, LADDER_LAUNCHES_MAX), "-");
   c.matches = NULL;
   c.result_bytes = sizeof(double);
   ladder_run(l, &c, &library);
+  ladder_run_host(l, &c, "CPU, a serial loop in double", plain_sum, &s);
   run_cpu(l, &c, &s, host_sum);
   free_state(&s);
 }
@@ -267,6 +294,10 @@ static void run_float_sum(ladder *l, const char *name, const void *pattern, size
 /* Runs the library, CUB and the CPU. `same` compares CUB's result. */
 static void run_pair(ladder *l, const char *name, sum_state *s, const ladder_rung *cub, size_t cub_bytes,
                      bool (*same)(const void *, const void *, size_t)) {
+  if (ladder_skips(l, name)) {
+    free_state(s);
+    return;
+  }
   const bool range = s->args.kind == REDUCE_RANGE;
   void (*call)(void *) = range ? host_range : host_sum;
   ladder_case c = {name,

@@ -1,17 +1,18 @@
 /*
  * Statistics of tiles, rung by rung: one thread, block or warp per tile, and the library; compared with the CPU.
  *
- *   bench_ladder_tiles [--device-only] [--json FILE]
+ *   bench_ladder_tiles [--device-only] [--json FILE] [--once CASE]
  *
- * An 8000 x 1000 picture of bytes, alone (in the L2) and repeated to 1 GiB; tiles of 40 x 40 and other sizes, and rows
- * at odd addresses. Every rung gives the same bytes as the CPU.
+ * An 8000 x 1000 picture of bytes and one of 1000 x 8000, alone (in the L2), and repeated to 1 GiB; tiles of 40 x 40
+ * and other sizes, and rows at odd addresses. Every rung gives the same bytes as the CPU.
  */
 #include "bench/prim/ladder.cuh"
 #include "cuda/prim/reductions.cuh"
 #include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
 
-enum { TREE_THREADS = 256, WARPS = 8 };
+/* GRID_ROWS: rows of a two-dimensional block, which has a column for each of a tile's. */
+enum { TREE_THREADS = 256, WARPS = 8, GRID_SIDE = 40, GRID_ROWS = 20, GRID_THREADS = GRID_SIDE * GRID_ROWS };
 
 struct tiles_state {
   tile_stats_args args;
@@ -19,7 +20,7 @@ struct tiles_state {
   hs_context *cpu;
   hs_array on_host;
   hs_tiling tiling;
-  hs_tile *tiles; /* host */
+  hs_tile *tiles, *plain; /* host */
   size_t count;
 };
 
@@ -66,15 +67,11 @@ __global__ void thread_a_tile_kernel(const __grid_constant__ plain_tiles p) {
   write_tile(p, index, s, n);
 }
 
-/* A block adds up one tile with a tree in shared memory. */
-__global__ void block_a_tile_kernel(const __grid_constant__ plain_tiles p) {
-  __shared__ tile_sums s_tile[TREE_THREADS];
-  tile_sums s = {0, 0, 255, 0};
-  const uint32_t t = threadIdx.x, n = walk_tile(p, blockIdx.x, t, TREE_THREADS, &s);
-  s_tile[t] = s;
+/* Adds up the sums of THREADS threads in s_tile[0]. FIRST: the smallest power of two that is at least half of them. */
+template <uint32_t THREADS, uint32_t FIRST> static __device__ void tile_tree(tile_sums *s_tile, uint32_t t) {
   __syncthreads();
-  for (uint32_t half = TREE_THREADS / 2; half > 0; half /= 2) {
-    if (t < half) {
+  for (uint32_t half = FIRST; half > 0; half /= 2) {
+    if (t < half && t + half < THREADS) {
       const tile_sums other = s_tile[t + half];
       s_tile[t].sum += other.sum;
       s_tile[t].above += other.above;
@@ -83,7 +80,31 @@ __global__ void block_a_tile_kernel(const __grid_constant__ plain_tiles p) {
     }
     __syncthreads();
   }
+}
+
+/* A block adds up one tile with a tree in shared memory. */
+__global__ void block_a_tile_kernel(const __grid_constant__ plain_tiles p) {
+  __shared__ tile_sums s_tile[TREE_THREADS];
+  tile_sums s = {0, 0, 255, 0};
+  const uint32_t t = threadIdx.x, n = walk_tile(p, blockIdx.x, t, TREE_THREADS, &s);
+  s_tile[t] = s;
+  tile_tree<TREE_THREADS, TREE_THREADS / 2>(s_tile, t);
   if (t == 0) write_tile(p, blockIdx.x, s_tile[0], n);
+}
+
+/* A block of 40 x 20 threads adds up one tile of 40 x 40: two bytes a thread, whose addresses need no division. Only
+ * for pictures of whole tiles. */
+__global__ void grid_a_tile_kernel(const __grid_constant__ plain_tiles p) {
+  __shared__ tile_sums s_tile[GRID_THREADS];
+  const uint32_t t = threadIdx.y * GRID_SIDE + threadIdx.x;
+  const uint8_t *at =
+      p.data + (size_t)(blockIdx.y * GRID_SIDE + threadIdx.y) * p.stride + blockIdx.x * GRID_SIDE + threadIdx.x;
+  tile_sums s = {0, 0, 255, 0};
+  add_byte(&s, at[0], p.threshold);
+  add_byte(&s, at[GRID_ROWS * p.stride], p.threshold);
+  s_tile[t] = s;
+  tile_tree<GRID_THREADS, 512>(s_tile, t);
+  if (t == 0) write_tile(p, blockIdx.y * gridDim.x + blockIdx.x, s_tile[0], GRID_SIDE * GRID_SIDE);
 }
 
 __global__ void warp_a_tile_kernel(const __grid_constant__ plain_tiles p) {
@@ -121,6 +142,11 @@ static void launch_block(void *state, cudaStream_t stream) {
   const plain_tiles p = plain_of((const tiles_state *)state);
   block_a_tile_kernel<<<p.count, TREE_THREADS, 0, stream>>>(p);
 }
+static void launch_grid(void *state, cudaStream_t stream) {
+  const plain_tiles p = plain_of((const tiles_state *)state);
+  const dim3 blocks(p.width / GRID_SIDE, p.height / GRID_SIDE), threads(GRID_SIDE, GRID_ROWS);
+  grid_a_tile_kernel<<<blocks, threads, 0, stream>>>(p);
+}
 static void launch_warp(void *state, cudaStream_t stream) {
   const plain_tiles p = plain_of((const tiles_state *)state);
   warp_a_tile_kernel<<<(p.count + WARPS - 1) / WARPS, WARPS * WARP_LANES, 0, stream>>>(p);
@@ -134,6 +160,34 @@ static void host_tiles(void *state) {
   (void)hs_tile_stats(s->cpu, &s->on_host, &s->tiling, s->tiles, s->count, &count);
 }
 
+/* The loop that a user of C would write. Its results are not used. */
+LADDER_HOST_LOOP static void plain_tiles_loop(void *state) {
+  const tiles_state *s = (const tiles_state *)state;
+  const uint8_t *data = (const uint8_t *)s->on_host.data;
+  const size_t stride = s->on_host.stride_bytes ? s->on_host.stride_bytes : s->on_host.width;
+  size_t k = 0;
+  for (size_t top = 0; top < s->on_host.height; top += s->tiling.height)
+    for (size_t left = 0; left < s->on_host.width; left += s->tiling.width, k++) {
+      const size_t bottom = top + s->tiling.height < s->on_host.height ? top + s->tiling.height : s->on_host.height;
+      const size_t right = left + s->tiling.width < s->on_host.width ? left + s->tiling.width : s->on_host.width;
+      uint32_t sum = 0, above = 0, least = 255, most = 0;
+      for (size_t y = top; y < bottom; y++)
+        for (size_t x = left; x < right; x++) {
+          const uint32_t v = data[y * stride + x];
+          sum += v;
+          above += v > 100u;
+          least = v < least ? v : least;
+          most = v > most ? v : most;
+        }
+      hs_tile *t = &s->plain[k];
+      t->sum = sum;
+      t->mean = (double)sum / (double)((bottom - top) * (right - left));
+      t->min = least;
+      t->max = most;
+      t->above = above;
+    }
+}
+
 struct tiles_shape {
   const char *name;
   prim_element type;
@@ -143,6 +197,7 @@ struct tiles_shape {
 
 static void run_shape(ladder *l, const tiles_shape *shape, const void *pattern, size_t pattern_bytes) {
   tiles_state s;
+  if (ladder_skips(l, shape->name)) return;
   memset(&s, 0, sizeof s);
   const size_t element = prim_element_bytes(shape->type), stride = (shape->width + shape->gap) * element;
   const size_t bytes = stride * shape->height;
@@ -156,6 +211,7 @@ static void run_shape(ladder *l, const tiles_shape *shape, const void *pattern, 
   s.columns = (uint32_t)((shape->width + shape->tile_width - 1) / shape->tile_width);
   s.count = s.columns * ((shape->height + shape->tile_height - 1) / shape->tile_height);
   s.tiles = (hs_tile *)malloc(s.count * sizeof *s.tiles);
+  s.plain = (hs_tile *)malloc(s.count * sizeof *s.plain);
   s.args.view = view;
   s.args.tile_width = shape->tile_width;
   s.args.tile_height = shape->tile_height;
@@ -168,10 +224,14 @@ static void run_shape(ladder *l, const tiles_shape *shape, const void *pattern, 
   const double moved = (double)(shape->width * shape->height * element) + (double)(s.count * sizeof(prim_tile));
   const ladder_case c = {shape->name, &s, s.args.tiles, s.count * sizeof(prim_tile), s.tiles, NULL, moved, l->read_gbs};
   static const ladder_rung rungs[] = {{"a thread a tile", launch_thread, true},
-                                      {"a block a tile, tree in shared memory", launch_block, true},
-                                      {"a warp a tile, shuffle", launch_warp, true},
+                                      {"a block a tile, tree in shared memory", launch_block, false},
+                                      {"a block of 40 x 20 a tile, no division", launch_grid, false},
+                                      {"a warp a tile, shuffle", launch_warp, false},
                                       {"the library", launch_library, false}};
-  for (int i = shape->all ? 0 : 3; i < 4; i++) ladder_run(l, &c, &rungs[i]);
+  const bool whole = shape->width % GRID_SIDE == 0 && shape->height % GRID_SIDE == 0;
+  for (int i = shape->all ? 0 : 4; i < 5; i++)
+    if (i != 2 || whole) ladder_run(l, &c, &rungs[i]);
+  if (shape->all) ladder_run_host(l, &c, "CPU, a serial loop", plain_tiles_loop, &s);
   ladder_run_host(l, &c, "CPU, the library, 1 thread", host_tiles, &s);
   hs_options o;
   hs_options_init(&o, HS_PROFILE_LOWE);
@@ -184,6 +244,7 @@ static void run_shape(ladder *l, const tiles_shape *shape, const void *pattern, 
   cudaFree(s.args.scratch);
   free(host);
   free(s.tiles);
+  free(s.plain);
 }
 
 int main(int argc, char **argv) {
@@ -197,6 +258,7 @@ int main(int argc, char **argv) {
   ladder_open(&l, "tile statistics", argc, argv);
   const uint64_t high = ((uint64_t)1 << 30) / W;
   const tiles_shape of_bytes[] = {{"u8, 8000 x 1000, 40 x 40 (in L2)", PRIM_U8, W, H, 0, 40, 40, true},
+                                  {"u8, 1000 x 8000, 40 x 40 (in L2)", PRIM_U8, H, W, 0, 40, 40, true},
                                   {"u8, 1 GiB, 40 x 40", PRIM_U8, W, high, 0, 40, 40, true},
                                   {"u8, 1 GiB, 37 x 41", PRIM_U8, W, high, 0, 37, 41, false},
                                   {"u8, 1 GiB, 33 x 17, rows of 8001", PRIM_U8, W, high, 1, 33, 17, false},

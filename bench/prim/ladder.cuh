@@ -3,7 +3,8 @@
  *
  * A rung is one algorithm of a ladder of increasing speed. Its output is poisoned, computed and compared before it is
  * timed. The time is the median of 11 replays of a graph of several launches, which excludes the launch overhead of the
- * host.
+ * host. Options of every ladder: --device-only does not time the CPU, --json FILE writes records, --once CASE launches
+ * each rung of one case once, for a profiler.
  */
 #ifndef HARTSIFT_BENCH_PRIM_LADDER_CUH
 #define HARTSIFT_BENCH_PRIM_LADDER_CUH
@@ -34,6 +35,7 @@ struct ladder {
   FILE *json;
   int records, failures, processors;
   bool device_only; /* the CPU is not timed */
+  const char *once; /* the only case, whose rungs are launched once; null: all cases are timed */
   cudaStream_t stream;
   double read_gbs, copy_gbs; /* measured rates; the copy counts bytes read and bytes written */
 };
@@ -42,7 +44,7 @@ struct ladder {
 struct ladder_rung {
   const char *name;
   void (*launch)(void *state, cudaStream_t stream);
-  bool slow; /* one launch per replay, three replays */
+  bool slow; /* three replays */
 };
 
 /* Input, output and expected result of a case. matches: compares them; null: compares bytes. */
@@ -128,8 +130,9 @@ static void ladder_run(ladder *l, const ladder_case *c, const ladder_rung *rung)
     printf("| %s | %s | WRONG | | | |\n", c->name, rung->name);
     return;
   }
+  if (l->once) return;
   const double once = ladder_time(l, rung, c->state, 1);
-  int launches = rung->slow ? 1 : (int)(2000.0 / once) + 1;
+  int launches = (int)(2000.0 / once) + 1;
   if (launches > LADDER_LAUNCHES_MAX) launches = LADDER_LAUNCHES_MAX;
   const double us = launches == 1 ? once : ladder_time(l, rung, c->state, launches);
   ladder_record(l, c, rung->name, us, c->matches ? "yes" : "same bytes");
@@ -150,8 +153,18 @@ static double ladder_host_us(void (*call)(void *state), void *state) {
 
 /* Runs and prints the CPU's row. The other rows are compared with its results. */
 static void ladder_run_host(ladder *l, const ladder_case *c, const char *name, void (*call)(void *state), void *state) {
-  if (!l->device_only) ladder_record(l, c, name, ladder_host_us(call, state), "reference");
+  if (!l->device_only && !l->once) ladder_record(l, c, name, ladder_host_us(call, state), "reference");
 }
+
+/* Whether --once leaves a case out. */
+static bool ladder_skips(const ladder *l, const char *name) { return l->once && strcmp(name, l->once) != 0; }
+
+/* A function that the host's compiler optimises whatever nvcc passes to it: a loop that a user would write. */
+#if defined(__GNUC__) && !defined(__clang__)
+#  define LADDER_HOST_LOOP __attribute__((optimize("O3"), noinline))
+#else
+#  define LADDER_HOST_LOOP
+#endif
 
 /* Reads every byte with the fewest instructions: 16-byte loads, 8 of them in flight in each thread. */
 __global__ void __launch_bounds__(256) ladder_read_kernel(const uint4 *in, uint64_t n, uint32_t *sink) {
@@ -231,12 +244,13 @@ static void ladder_open(ladder *l, const char *primitive, int argc, char **argv)
   }
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--device-only") == 0) l->device_only = true;
+    if (strcmp(argv[i], "--once") == 0 && i + 1 < argc) l->once = argv[++i];
     if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) l->json = fopen(argv[++i], "w");
   }
   LADDER_CHECK(cudaGetDeviceProperties(&p, 0));
   LADDER_CHECK(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking));
   l->processors = p.multiProcessorCount;
-  ladder_measure(l);
+  if (!l->once) ladder_measure(l);
   printf("\n## %s\n\n%s; read %.0f GB/s, copy %.0f GB/s (read and written), 1 GiB each.\n\n", primitive, p.name,
          l->read_gbs, l->copy_gbs);
   printf("| case | rung | checked | us | GB/s | of the rate |\n|---|---|---|--:|--:|--:|\n");
