@@ -1,6 +1,7 @@
 /* The split of a frame's octaves between a GPU and the CPU, and the measurement that chooses it. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "os/os_threads.h"
@@ -13,9 +14,11 @@
 #include "stages/portable.h"
 #include "stages/select.h"
 
-/* Each split is timed TRIALS times, and the best time counts. The first split has all octaves on the GPU; each next one
-   has one octave less, until a split takes GIVE_UP_RATIO times as long as the best so far. */
-enum { TRIALS = 3 };
+/* Each split is timed in rounds of ROUND_TRIALS frames, by turns with all octaves on the GPU, because the clocks of
+   both devices drift. The first split has one octave less than all; each next one has one less again, until all frames
+   of a split's first round take GIVE_UP_RATIO times as long as on the GPU alone. */
+enum { ROUND_TRIALS = 3 };
+_Static_assert(SPLIT_TRIALS % ROUND_TRIALS == 0, "whole rounds");
 static const double GIVE_UP_RATIO = 1.5;
 
 /* Appends the CPU's features (those of the small octaves) to the GPU's. False: they exceed the capacity. */
@@ -136,38 +139,74 @@ static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int
   return st;
 }
 
-/* Finds the best time of a split. The first run does not count, because it may record a graph and grow lists. */
-static hs_status time_split(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, double *best) {
-  frame_result result;
+static int by_time(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double split_gain(const double *whole, const double *divided) {
+  double a[SPLIT_TRIALS], b[SPLIT_TRIALS];
+  memcpy(a, whole, sizeof a);
+  memcpy(b, divided, sizeof b);
+  qsort(a, SPLIT_TRIALS, sizeof *a, by_time);
+  qsort(b, SPLIT_TRIALS, sizeof *b, by_time);
+  const double spread_a = a[3 * SPLIT_TRIALS / 4] - a[SPLIT_TRIALS / 4],
+               spread_b = b[3 * SPLIT_TRIALS / 4] - b[SPLIT_TRIALS / 4];
+  return a[SPLIT_TRIALS / 2] - b[SPLIT_TRIALS / 2] - (spread_a > spread_b ? spread_a : spread_b);
+}
+
+/* Times ROUND_TRIALS frames with a split. One frame before them does not count: it may record a graph, grow lists and
+   lay out the device's memory anew. */
+static hs_status time_round(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, double *seconds) {
   hs_status st = HS_OK;
-  for (int trial = 0; trial <= TRIALS && st == HS_OK; trial++) {
+  for (int trial = -1; trial < ROUND_TRIALS && st == HS_OK; trial++) {
+    frame_result result;
     const double start = clock_s(CLOCK_MONOTONIC);
     st = run(c, r, octaves, all, &result);
-    const double spent = clock_s(CLOCK_MONOTONIC) - start;
-    if (trial == 1 || (trial > 1 && spent < *best)) *best = spent;
+    if (trial >= 0) seconds[trial] = clock_s(CLOCK_MONOTONIC) - start;
   }
   return st;
 }
 
-/* Measures which split is fastest for pictures like this one. */
+/* Times a split by turns with the GPU alone. *gain: as split_gain; *hopeless: the split takes so long that those with
+   fewer octaves on the GPU are not worth a trial. */
+static hs_status time_split(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, double *gain,
+                            bool *hopeless) {
+  double whole[SPLIT_TRIALS], divided[SPLIT_TRIALS];
+  hs_status st = HS_OK;
+  for (int first = 0; first < SPLIT_TRIALS && st == HS_OK && !*hopeless; first += ROUND_TRIALS) {
+    st = time_round(c, r, all, all, &whole[first]);
+    if (st == HS_OK) st = time_round(c, r, octaves, all, &divided[first]);
+    if (st != HS_OK || first > 0) continue;
+    *hopeless = true;
+    for (int i = 0; i < ROUND_TRIALS; i++) *hopeless = *hopeless && divided[i] > GIVE_UP_RATIO * whole[i];
+  }
+  if (st == HS_OK && !*hopeless) *gain = split_gain(whole, divided);
+  return st;
+}
+
+/* Measures which split is fastest for pictures like this one: all octaves on the GPU unless another one gains more than
+   its trials differ. */
 static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   const hs_statistics before = c->statistics;
-  double best = 0, spent = 0;
-  hs_status st = time_split(c, r, all, all, &best);
+  double best = 0;
+  hs_status st = HS_OK;
   *split = all;
-  for (int32_t octaves = all - 1; octaves >= 1 && st == HS_OK; octaves--) {
-    st = time_split(c, r, octaves, all, &spent);
+  for (int32_t octaves = all - 1; octaves >= 1; octaves--) {
+    double gain = 0;
+    bool hopeless = false;
+    st = time_split(c, r, octaves, all, &gain, &hopeless);
     if (st != HS_OK && hs_status_class_of(st) != HS_CLASS_DEVICE) {
       /* if the CPU lacks memory or threads for its octaves, further splits are impossible, but not the frame */
       context_clear_error(c);
       st = HS_OK;
       break;
     }
-    if (spent < best) {
-      best = spent;
+    if (st != HS_OK || hopeless) break;
+    if (gain > best) {
+      best = gain;
       *split = octaves;
     }
-    if (spent > GIVE_UP_RATIO * best) break;
   }
   c->statistics.frames = before.frames; /* trials do not count as frames */
   return st;
@@ -209,12 +248,17 @@ static int32_t kept_for(const split_table *table, const frame_request *r) {
   return 0;
 }
 
-/* Chooses the split: from the options, or measured and stored for this size. The measurement holds the lock, because
-   workers that measured at the same time would disturb each other and choose different splits. */
+/* Chooses the split: from the options, or measured and stored for this size. A worker has all octaves on the GPU: while
+   it computes small octaves of a frame, other frames in flight already keep it busy, and the CPU feeds it. The
+   measurement holds the lock, because threads that measured at the same time would disturb each other. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   split_table *table = c->engine_shared;
   *split = c->options.split;
   if (*split > 0 || all == 0) return HS_OK;
+  if (c->is_worker) {
+    *split = all;
+    return HS_OK;
+  }
   hs_status st = HS_OK;
   pthread_mutex_lock(&table->lock);
   *split = kept_for(table, r);

@@ -124,8 +124,8 @@ typedef struct hs_options {
   int32_t threads;      /* CPU threads including the caller's, 0: one for each usable core; 0..1024; default 0 */
   hs_device device;     /* device that extracts features; default HS_DEVICE_AUTO */
   int32_t device_index; /* index of the GPU; 0 or more; default 0 */
-  /* HS_DEVICE_HYBRID: number of octaves on the GPU; the CPU processes the rest. 0: chosen for each image size by a
-     short measurement, possibly all octaves; 0..32; default 0 */
+  /* HS_DEVICE_HYBRID: number of octaves on the GPU; the CPU processes the rest. 0: all octaves, unless a short
+     measurement for the image size shows another number to be faster; all for images in flight; 0..32; default 0 */
   int32_t split;
   /* maximum number of images submitted and not yet waited for. 0: 8; for hs_submit_source 64; on a GPU with
      HS_WORKLOAD_THROUGHPUT 48; 0..256; default 0 */

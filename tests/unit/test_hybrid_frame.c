@@ -220,6 +220,41 @@ TEST(test_measured_split) {
   play_ends(&p);
 }
 
+/* A split is chosen only if its median is better by more than the trials differ. */
+TEST(test_gain_of_a_split) {
+  static const double whole[SPLIT_TRIALS] = {10, 10.5, 10, 9.5, 10, 10.2, 9.8, 40, 10};
+  double divided[SPLIT_TRIALS];
+  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = whole[i] - 0.15;
+  assert_true(split_gain(whole, divided) < 0.0); /* less than the spread of 0.2 */
+  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = whole[i] - 2.0;
+  assert_true(split_gain(whole, divided) > 1.5 && split_gain(whole, divided) < 2.0);
+  assert_true(split_gain(divided, whole) < -2.0);
+  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = i % 2 ? 3.0 : 9.0; /* faster, but nobody knows by how much */
+  assert_true(split_gain(whole, divided) < 0.0);
+  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = 5.0;
+  divided[4] = 1000.0; /* a single late frame does not matter */
+  assert_true(split_gain(whole, divided) > 4.0);
+}
+
+/* A worker does not measure, nor use what its owner measured: with frames in flight, all octaves are the GPU's. */
+TEST(test_no_split_in_flight) {
+  fake_frame p;
+  play(&p, 0);
+  hs_context *c = hybrid_context(&p.options);
+  c->is_worker = true;
+  for (int frame = 1; frame <= 2; frame++) {
+    check_frame(&p, c, "in flight");
+    assert_int_equal(device.runs_whole, frame);
+  }
+  assert_int_equal(((const split_table *)c->engine_shared)->next, 0);
+  c->options.split = 2; /* what the user asks for is done */
+  check_frame(&p, c, "in flight, divided");
+  assert_int_equal(device.runs_whole, 2);
+  c->is_worker = false;
+  hs_destroy(c);
+  play_ends(&p);
+}
+
 /* If memory lacks for the CPU's part, the device extracts the whole frame. If the user requested the split, the frame
  * fails and names the missing memory. */
 TEST(test_no_room_on_the_cpu) {
