@@ -246,14 +246,15 @@ _Static_assert(RULE_LOWE == 0 && RULE_OPENCV == 1 && RULE_VLFEAT == 2, "the orde
 
 stage_status cuda_orient_plain_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
   const bool thread = variant == CUDA_ORIENT_THREAD;
-  launch_kernel *kernel = thread ? &orient_thread_per_keypoint_kernel : &orient_block_per_keypoint_kernel;
+  launch_kernel *kernel = thread                        ? &orient_thread_per_keypoint_kernel
+                          : variant == CUDA_ORIENT_WARP ? &orient_warp_per_keypoint_kernel
+                                                        : &orient_block_per_keypoint_kernel;
   const uint32_t threads = thread ? ORIENT_PLAIN_THREADS : ORIENT_BLOCK_THREADS;
   return launch_view(kernel, shape_of(launch_resident_blocks(kernel, threads, 0), threads, stream), view);
 }
 
 static stage_status orient_variant(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
-  const bool plain = variant == CUDA_ORIENT_THREAD || variant == CUDA_ORIENT_BLOCK;
-  if (plain && !view->shapes) return cuda_orient_plain_launch(view, variant, stream);
+  if (variant >= CUDA_ORIENT_THREAD && !view->shapes) return cuda_orient_plain_launch(view, variant, stream);
   return orient_by_warps(view, variant, stream);
 }
 

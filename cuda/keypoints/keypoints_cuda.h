@@ -77,14 +77,15 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 /* Orientation on the device: keypoints -> features in the order of the list, then by angle. */
 
 /* ATOMIC and WARP_HISTOGRAM: one warp per keypoint adds its votes, by integer atomics on interleaved copies of the
- * histogram in shared memory, or by the warp-level histogram without atomics (Li, Jia, Zhang, ICPADS 2017). THREAD
- * and BLOCK, for comparison: one thread or one block per keypoint tests every sample of the window's square; on
- * patches of shapes they run as ATOMIC. */
+ * histogram in shared memory, or by the warp-level histogram without atomics (Li, Jia, Zhang, ICPADS 2017). THREAD,
+ * WARP and BLOCK compare granularities: a thread, a warp or a block per keypoint tests every sample of the window's
+ * square and has one copy of the histogram, without tickets; on patches of shapes they run as ATOMIC. */
 typedef enum cuda_orient_variant {
   CUDA_ORIENT_ATOMIC = 0,
   CUDA_ORIENT_WARP_HISTOGRAM = 1,
   CUDA_ORIENT_THREAD = 2,
-  CUDA_ORIENT_BLOCK = 3
+  CUDA_ORIENT_WARP = 3,
+  CUDA_ORIENT_BLOCK = 4
 } cuda_orient_variant;
 
 /* Input: keypoints. Output: oriented, its count, and scratch.order for describing that list. As orient_ref with
@@ -93,7 +94,7 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
 
 /* The two steps of orientation: histograms, and the features from their peaks. */
 
-/* Input: keypoints. Output: scratch.histograms. For the variants CUDA_ORIENT_THREAD and CUDA_ORIENT_BLOCK. */
+/* Input: keypoints. Output: scratch.histograms. For the variants from CUDA_ORIENT_THREAD on. */
 stage_status cuda_orient_plain_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream);
 
 /* Input: scratch.histograms. Output: oriented, its count, and scratch.order. Upright: one feature per keypoint, and

@@ -79,7 +79,8 @@ enum { TILE_THREADS = 256, RESULTS_THREADS = 128 };
   K(frame_cuda, results_kernel, cuda_frame_view, const cuda_outputs *, cuda_frame_counts *)                            \
   K(frame_cuda, results_group_kernel, cuda_frame_view, const cuda_outputs *, cuda_frame_counts *)
 
-/* Orientation. PLAIN: threads of a block with one thread per keypoint; BLOCK: of a block for one keypoint. */
+/* Orientation. PLAIN: threads of a block with one thread per keypoint; BLOCK: of a block for one keypoint, or for one
+ * a warp. */
 enum {
   ORIENT_WARPS = 4, /* per block */
   ORIENT_PLAIN_THREADS = 64,
@@ -109,6 +110,7 @@ enum {
   K(orient_cuda, orient_warp_histogram_vlfeat_kernel, cuda_frame_view)                                                 \
   K(orient_cuda, orient_warp_histogram_vlfeat_patch_kernel, cuda_frame_view)                                           \
   K(orient_cuda, orient_thread_per_keypoint_kernel, cuda_frame_view)                                                   \
+  K(orient_cuda, orient_warp_per_keypoint_kernel, cuda_frame_view)                                                     \
   K(orient_cuda, orient_block_per_keypoint_kernel, cuda_frame_view)
 
 #define PEAK_KERNELS(K)                                                                                                \

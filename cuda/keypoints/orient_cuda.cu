@@ -251,7 +251,7 @@ static __device__ __forceinline__ void orient_keypoints(const cuda_frame_view &o
   }
 }
 
-/* Orientation histograms without load balancing, to compare granularities: one thread or one block per keypoint.
+/* Orientation histograms without load balancing, to compare granularities: a thread, a warp or a block per keypoint.
  * Every sample of the window's square is tested, row by row. */
 
 enum {
@@ -319,40 +319,63 @@ extern "C" __global__ void __launch_bounds__(PLAIN_THREADS)
   }
 }
 
+/* Waits for the SHARE threads of a keypoint: a warp, or the block. */
+template <int SHARE> static __device__ __forceinline__ void share_barrier() {
+  if (SHARE == WARP_LANES)
+    __syncwarp();
+  else
+    __syncthreads();
+}
+
 /*
  * Does      the same as the kernel before.
- * Launch    resident blocks of 128 threads, one block per keypoint, looping; one thread per sample of the square.
- * Shared    144 bytes: one histogram, by atomics.
+ * Launch    resident blocks of 128 threads, looping; SHARE threads, a warp or the block, per keypoint, each for every
+ *           SHARE-th sample of the square.
+ * Shared    144 bytes a keypoint: one histogram, by atomics.
  * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes per keypoint.
- * Barriers  before and after the votes, and before the histogram is cleared again.
+ * Barriers  of the warp or block, before and after the votes, and before the histogram is cleared again.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX; no keypoints: returns at once. Order: repeatable, integers.
  * Cost      81 sigma^2 samples per keypoint with two votes each, and three barriers.
  */
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    orient_block_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
-  __shared__ __align__(16) uint32_t s_votes[BLOCK_STORED];
+template <int SHARE> static __device__ __forceinline__ void orient_squares(const cuda_frame_view &v) {
+  constexpr uint32_t KEYPOINTS = BLOCK_THREADS / SHARE;
+  __shared__ __align__(16) uint32_t s_all[KEYPOINTS][BLOCK_STORED];
+  const uint32_t t = threadIdx.x % SHARE, own = threadIdx.x / SHARE;
+  uint32_t *s_votes = s_all[own];
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity), votes = shared_hist_copy<1>(s_votes, 0);
-  for (uint32_t n = blockIdx.x; n < count; n += gridDim.x) {
+  for (uint32_t n = blockIdx.x * KEYPOINTS + own; n < count; n += gridDim.x * KEYPOINTS) {
     const orient_item item = orient_item_at(&v.keypoints, n, count);
     const plane_view level = orient_level_of(v, item);
     const orient_window w = orient_window_at(v, item, v.params.grid_shift);
     const plain_square square = plain_square_of(&level, &w);
     const int32_t width = square.right - square.left + 1, height = square.bottom - square.top + 1;
     const float scale = v.scales->orient[w.radius];
-    shared_hist_clear<BLOCK_STORED, BLOCK_THREADS>(s_votes, threadIdx.x);
-    __syncthreads();
-    for (int32_t i = (int32_t)threadIdx.x; width > 0 && i < width * height; i += BLOCK_THREADS) {
+    shared_hist_clear<BLOCK_STORED, SHARE>(s_votes, t);
+    share_barrier<SHARE>();
+    for (int32_t i = (int32_t)t; width > 0 && i < width * height; i += SHARE) {
       orient_vote vote;
       const int32_t x = square.left + i % width, y = square.top + i / width;
       if (!plain_vote(&level, &w, v.params.orientation_rule, scale, x, y, &vote)) continue;
       shared_hist_add<1>(votes, (uint32_t)vote.bin0, vote.v0);
       shared_hist_add<1>(votes, (uint32_t)vote.bin1, vote.v1);
     }
-    __syncthreads();
-    if (threadIdx.x < ORIENT_BINS)
-      v.scratch.histograms[(size_t)n * ORIENT_BINS + threadIdx.x] = (int32_t)s_votes[threadIdx.x];
-    __syncthreads(); /* the histogram has been read */
+    share_barrier<SHARE>();
+    for (uint32_t b = t; b < ORIENT_BINS; b += SHARE)
+      v.scratch.histograms[(size_t)n * ORIENT_BINS + b] = (int32_t)s_votes[b];
+    share_barrier<SHARE>(); /* the histogram has been read */
   }
+}
+
+/* Does      as orient_squares, a warp per keypoint. */
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
+  orient_squares<WARP_LANES>(v);
+}
+
+/* Does      as orient_squares, a block per keypoint. */
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    orient_block_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
+  orient_squares<BLOCK_THREADS>(v);
 }
 
 #define ORIENT_KERNEL(name, ATOMIC, RULE, PATCH, GROUP)                                                                \

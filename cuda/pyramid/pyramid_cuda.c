@@ -154,6 +154,15 @@ stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream)
   return launch(row->uber, march_shape(&p, row, 1, stream), arguments, 1);
 }
 
+stage_status dog_launch(const plane_view *lower, const plane_view *upper, const plane_view *dog, cuda_stream stream) {
+  assert(lower->stride == dog->stride && upper->stride == dog->stride && dog->stride % PLANE_STRIDE_FLOATS == 0);
+  assert(lower->width == dog->width && upper->width == dog->width && upper->height == dog->height);
+  if (dog->width <= 0 || dog->height <= 0) return STAGE_OK;
+  const launch_shape shape = {launch_grid_2d(dog->width, 4 * PLAIN_COLUMNS, dog->height, PLAIN_ROWS),
+                              launch_2d(PLAIN_COLUMNS, PLAIN_ROWS), 0, stream};
+  return launch_dog_kernel(shape, *lower, *upper, *dog);
+}
+
 /* ------------------------------------------------------------------ base */
 
 stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_stride_bytes, picture_group group,

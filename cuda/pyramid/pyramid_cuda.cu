@@ -107,4 +107,31 @@ template <int R> static __device__ __forceinline__ void uber_level(const march_p
   }
 TUNE_MARCH_RADII(UBER_KERNEL)
 
+/*
+ * Does      a DoG level from its two Gaussian levels, as dog_at: what the uber kernel saves.
+ * Launch    PLAIN_COLUMNS x PLAIN_ROWS threads per block, 4 neighbouring samples a thread; rows beyond the grid by
+ *           stride.
+ * Reads     both levels as 16-byte vectors; the last samples of a row one by one. Writes `dog`, samples inside the
+ *           picture only. Shared: none. Barriers: none.
+ * Limits    planes of one size and stride; any size. Order: one subtraction per output.
+ * Cost      12 bytes per sample; bound by memory.
+ */
+extern "C" __global__ void dog_kernel(const __grid_constant__ plane_view lower,
+                                      const __grid_constant__ plane_view upper,
+                                      const __grid_constant__ plane_view dog) {
+  const int32_t x = 4 * (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
+  if (x >= dog.width) return;
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < dog.height;
+       y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
+    const size_t at = (size_t)y * dog.stride + (size_t)x;
+    if (x + 4 <= dog.width) {
+      const float4 a = *(const float4 *)(lower.data + at), b = *(const float4 *)(upper.data + at);
+      *(float4 *)(dog.data + at) = make_float4(b.x - a.x, b.y - a.y, b.z - a.z, b.w - a.w);
+      continue;
+    }
+    for (int32_t i = 0; x + i < dog.width; i++)
+      dog.data[at + (size_t)i] = upper.data[at + (size_t)i] - lower.data[at + (size_t)i];
+  }
+}
+
 BLUR_PLAIN_KERNELS(LAUNCH_CHECK)

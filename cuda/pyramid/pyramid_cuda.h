@@ -82,6 +82,10 @@ stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_str
 /* Level step with DoG; only for radii with a specialised kernel (!blur_needs_work). */
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream);
 
+/* DoG level `dog`, upper - lower, by a kernel that does nothing else: what the uber kernel is compared with. Three
+ * planes of one size and stride. */
+stage_status dog_launch(const plane_view *lower, const plane_view *upper, const plane_view *dog, cuda_stream stream);
+
 /* Launcher of chains: two or three level steps of a small octave in one launch, in which blocks recompute their
  * neighbours' halos. A small level takes the time of a launch whatever its size, so fewer launches save time. Device
  * memory and planes as cuda/pyramid/pyramid_cuda.h says; results are the bytes of single level steps. */

@@ -140,6 +140,7 @@ typedef struct byte_picture {
   K(base_cuda, double_kernel, plane_view, plane_view, upsample_grid, size_t)
 #define BLUR_PLAIN_KERNELS(K)                                                                                          \
   K(pyramid_cuda, blur_plain_rows_kernel, plain_params)                                                                \
-  K(pyramid_cuda, blur_plain_columns_kernel, plain_params)
+  K(pyramid_cuda, blur_plain_columns_kernel, plain_params)                                                             \
+  K(pyramid_cuda, dog_kernel, plane_view, plane_view, plane_view)
 
 #endif

@@ -89,7 +89,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const frame_pl
                                  .equalize = r->equalize,
                                  .gray_bytes = r->equalize ? cuda_equalized_pitch(v) * (size_t)v->height : 0,
                                  .blur_work = cuda_wants_blur_work(c),
-                                 .dog = s->variants.pyramid == PYRAMID_UBER && !cuda_wants_blur_work(c),
+                                 .dog = s->variants.pyramid >= PYRAMID_DOG && !cuda_wants_blur_work(c),
                                  .selection = options_device_max(&c->options) > 0,
                                  .resident = placement->resident,
                                  .affine = c->options.affine != 0,

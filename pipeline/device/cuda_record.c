@@ -39,6 +39,30 @@ static octave_view view_octave(const cuda_state *s, unsigned char *slab, int32_t
   return v;
 }
 
+/* Whether levels of small octaves are made by chains, several in a launch. */
+static bool has_chains(const recording *r) {
+  const pyramid_variant variant = r->state->variants.pyramid;
+  return variant == PYRAMID_SPLIT || variant == PYRAMID_UBER_CHAINS;
+}
+
+/* Levels first..last of octave o. */
+static chain_launch_args chain_of(const recording *r, int32_t o, int32_t first, int32_t last) {
+  const hs_context *c = r->context;
+  return (chain_launch_args){.octave = r->view.octaves[o],
+                             .first_level = first,
+                             .count = last - first + 1,
+                             .border = (border_mode)options_rules(&c->options)->border_rule,
+                             .filters = c->step_filter,
+                             .group = r->group};
+}
+
+/* Returns where octave o stores its DoG levels; null: nowhere. */
+static float *dog_of(const recording *r, int32_t o) {
+  const chain_launch_args chain = chain_of(r, o, 1, r->context->options.scales);
+  if (has_chains(r) && chain_fits(&chain)) return NULL;
+  return (float *)(void *)buffer(r->state, r->slab, BUFFER_DOG, o);
+}
+
 static void view_octaves(recording *r) {
   const cuda_state *s = r->state;
   const pyramid_geometry *g = &s->plan.geometry;
@@ -52,7 +76,7 @@ static void view_octaves(recording *r) {
     float *work = (float *)(void *)buffer(s, r->slab, BUFFER_BLUR_WORK, o);
     v->octaves[o] = view_octave(s, r->slab, o);
     v->mask_offset[o] = s->mask_offset[o];
-    r->dog[o] = (float *)(void *)buffer(s, r->slab, BUFFER_DOG, o);
+    r->dog[o] = dog_of(r, o);
     r->blur_work[o] = (plane_view){work, g->width[o], g->height[o], s->plan.stride[o]};
     r->octaves[o] = (extrema_octave){
         v->octaves[o], r->dog[o], {v->candidate_words + s->mask_offset[o], mask_words_per_row(g->width[o])}};
@@ -143,7 +167,12 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
                            .group = r->group};
   if (halved) args.halved = next_base(r, o);
   if (!r->dog[o]) return blur_launch(&args, stream);
-  args.dog = (plane_view){r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
+  const plane_view dog = {r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
+  if (r->state->variants.pyramid == PYRAMID_DOG) {
+    const stage_status st = blur_launch(&args, stream);
+    return st == STAGE_OK ? dog_launch(&args.in, &args.out, &dog, stream) : st;
+  }
+  args.dog = dog;
   return uber_level_launch(&args, stream);
 }
 
@@ -151,15 +180,9 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
    next octave. */
 static stage_status record_levels(const recording *r, int32_t o, int32_t first, int32_t last, bool halved,
                                   cuda_stream stream) {
-  const hs_context *c = r->context;
-  chain_launch_args chain = {.octave = r->view.octaves[o],
-                             .first_level = first,
-                             .count = last - first + 1,
-                             .border = (border_mode)options_rules(&c->options)->border_rule,
-                             .filters = c->step_filter,
-                             .group = r->group};
+  chain_launch_args chain = chain_of(r, o, first, last);
   if (halved) chain.halved = next_base(r, o);
-  if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, stream);
+  if (has_chains(r) && !r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, stream);
   stage_status st = STAGE_OK;
   for (int32_t s = first; s <= last && st == STAGE_OK; s++) st = record_level(r, o, s, halved && s == last, stream);
   return st;

@@ -14,12 +14,16 @@ typedef struct variant_name {
 
 static const variant_name names[] = {
     {"pyramid", "split", PYRAMID_SPLIT},
+    {"pyramid", "levels", PYRAMID_LEVELS},
+    {"pyramid", "dog", PYRAMID_DOG},
     {"pyramid", "uber", PYRAMID_UBER},
+    {"pyramid", "uber-chains", PYRAMID_UBER_CHAINS},
     {"refine", "rebalanced", CUDA_REFINE_REBALANCED},
     {"refine", "plain", CUDA_REFINE_PLAIN},
     {"orient", "atomic", CUDA_ORIENT_ATOMIC},
     {"orient", "warp-histogram", CUDA_ORIENT_WARP_HISTOGRAM},
     {"orient", "thread", CUDA_ORIENT_THREAD},
+    {"orient", "warp", CUDA_ORIENT_WARP},
     {"orient", "block", CUDA_ORIENT_BLOCK},
     {"describe", "atomic4", CUDA_DESCRIBE_ATOMIC4},
     {"describe", "atomic2", CUDA_DESCRIBE_ATOMIC2},
@@ -62,7 +66,7 @@ bool cuda_variants_parse(cuda_variants *v, const char *text, char *message, size
     const size_t length = strcspn(text, ",");
     const variant_name *n = find(text, length);
     if (!n && length > 0) {
-      char known[256];
+      char known[384];
       size_t at = 0;
       for (int i = 0; i < NAME_COUNT && at < sizeof known; i++)
         at += (size_t)snprintf(known + at, sizeof known - at, " %s=%s", names[i].stage, names[i].name);

@@ -40,8 +40,15 @@ size_t cuda_primitives_bytes(const cuda_primitives *primitives);
 
 /* ------------------------------------------------------------------ the state */
 
-/* Variants of the paper's mechanisms. The first value of each is the default. */
-typedef enum pyramid_variant { PYRAMID_SPLIT, PYRAMID_UBER } pyramid_variant;
+/* Variants of the paper's mechanisms. The first value of each is the default. Of the pyramid, SPLIT and UBER_CHAINS
+   make small octaves by chains, which store no DoG; the others have a launch for each level. */
+typedef enum pyramid_variant {
+  PYRAMID_SPLIT,
+  PYRAMID_LEVELS, /* no DoG is stored */
+  PYRAMID_DOG,    /* a separate kernel stores each DoG */
+  PYRAMID_UBER,
+  PYRAMID_UBER_CHAINS
+} pyramid_variant;
 
 typedef struct cuda_variants {
   pyramid_variant pyramid;

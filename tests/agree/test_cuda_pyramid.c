@@ -123,6 +123,10 @@ static void check_blur(cuda_stream stream, int32_t width, int32_t height, int32_
     check_dog(stream, args.dog, &in, &out);
     device_free(args.dog.data);
   }
+  plane_view dog = device_plane(stream, width, height);
+  assert_int_equal(dog_launch(&args.in, &args.out, &dog, stream), STAGE_OK);
+  check_dog(stream, dog, &in, &out);
+  device_free(dog.data);
   plane_view *const planes[] = {&args.in, &args.out, &args.work, &args.halved};
   for (size_t i = 0; i < 4; i++) device_free(planes[i]->data);
   plane_free(&in);

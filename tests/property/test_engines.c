@@ -39,8 +39,10 @@ ENGINE_TEST(ON_GPU, test_profiles) {
 }
 
 ENGINE_TEST(ON_GPU, test_variants) {
-  static const char *const variants[] = {"pyramid=uber", "refine=plain",     "orient=warp-histogram", "orient=thread",
-                                         "orient=block", "describe=atomic2", "describe=multi-key"};
+  static const char *const variants[] = {"pyramid=levels",      "pyramid=dog",       "pyramid=uber",
+                                         "pyramid=uber-chains", "refine=plain",      "orient=warp-histogram",
+                                         "orient=thread",       "orient=warp",       "orient=block",
+                                         "describe=atomic2",    "describe=multi-key"};
   hs_options o = engine_options(HS_PROFILE_LOWE);
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, variants[i]);

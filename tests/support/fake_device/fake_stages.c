@@ -90,6 +90,21 @@ stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
 
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream) { return blur_launch(args, stream); }
 
+static stage_status dog_run(const void *args) {
+  const plane_view *planes = args, dog = planes[2];
+  for (int32_t y = 0; y < dog.height; y++)
+    for (int32_t x = 0; x < dog.width; x++) {
+      const size_t at = (size_t)y * dog.stride + (size_t)x;
+      dog.data[at] = planes[1].data[at] - planes[0].data[at];
+    }
+  return STAGE_OK;
+}
+
+stage_status dog_launch(const plane_view *lower, const plane_view *upper, const plane_view *dog, cuda_stream stream) {
+  const plane_view planes[] = {*lower, *upper, *dog};
+  return fake_submit(stream, dog_run, planes, sizeof planes);
+}
+
 bool chain_fits(const chain_launch_args *args) {
   return args->border == BORDER_REFLECT_101 && args->octave.width * args->octave.height < 10000;
 }
