@@ -25,6 +25,8 @@ int mode_calls(int argc, char **argv);
 int mode_frames(int argc, char **argv);
 int mode_jpeg(int argc, char **argv);
 int mode_match(int argc, char **argv);
+int mode_mechanisms(int argc, char **argv);
+int mode_primitives(int argc, char **argv);
 
 /* Returns the time of a monotonic clock in milliseconds. */
 double bench_ms(void);
