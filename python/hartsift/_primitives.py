@@ -8,6 +8,7 @@ order of its stream. Numbers, tiles and histograms are returned as NumPy's types
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, List, Literal, Optional, Sequence, Tuple
@@ -33,6 +34,7 @@ TILE_DTYPE = np.dtype(
 )
 _ELEMENTS = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2, np.dtype(np.float64): 3}
 _TYPES = ("uint8", "uint16", "float32", "float64")
+_DEVICE_TYPES = {(dtype.kind, dtype.itemsize): dtype for dtype in _ELEMENTS}
 Ends = Literal["zero", "replicate", "reflect-101"]
 ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 #: Alignment of arrays in pinned memory.
@@ -65,25 +67,30 @@ def _rows_of(shape: Tuple[int, ...], what: str) -> Tuple[int, int]:
     """Height and width of an array. Two dimensions stay; any other number becomes one row."""
     if 0 in shape:
         raise ArgumentError(f"{what} has no elements: its shape is {shape}")
-    return (shape[0], shape[1]) if len(shape) == 2 else (1, int(np.prod(shape, dtype=np.int64)))
+    return (shape[0], shape[1]) if len(shape) == 2 else (1, math.prod(shape))
 
 
 def _device_array(given: DeviceArray, array: Any, what: str, types: Sequence[str]) -> _Array:
-    dtype = np.dtype(f"{given.kind}{given.itemsize}") if given.kind in "uif" else np.dtype(object)
-    element = _element(dtype, what, types)
+    dtype = _DEVICE_TYPES.get((given.kind, given.itemsize))
+    if dtype is None or dtype.name not in types:
+        _element(dtype or np.dtype(object), what, types)  # raises
+    assert dtype is not None
     height, width = _rows_of(given.shape, what)
     row_bytes = width * given.itemsize
-    stride = given.strides[0] if len(given.shape) == 2 and height > 1 else row_bytes
-    steps = [given.itemsize]
-    for length in given.shape[:0:-1]:
-        steps.insert(0, steps[0] * length)
-    tight = [axis for axis, length in enumerate(given.shape) if length > 1 and not (len(given.shape) == 2 and axis == 0)]
-    if any(given.strides[axis] != steps[axis] for axis in tight) or stride < row_bytes:
+    rows = len(given.shape) == 2
+    stride = given.strides[0] if rows and height > 1 else row_bytes
+    step, tight = given.itemsize, stride >= row_bytes
+    for axis in range(len(given.shape) - 1, 0 if rows else -1, -1):
+        tight = tight and (given.shape[axis] == 1 or given.strides[axis] == step)
+        step *= given.shape[axis]
+    if not tight:
         raise ArgumentError(f"{what} is on a device and its elements are not one after the other: copy it first")
-    view = HsArray(data=given.pointer, width=width, height=height, stride_bytes=stride, type=element)
-    where = getattr(array, "__dlpack_device__", None)
-    number = int(where()[1]) if where is not None else 0
-    return _Array(view, given, tuple(given.shape), dtype, True, given.stream, number)
+    view = HsArray(given.pointer, width, height, stride, _ELEMENTS[dtype])
+    number = given.device
+    if number is None:
+        where = getattr(array, "__dlpack_device__", None)
+        number = int(where()[1]) if where is not None else 0
+    return _Array(view, given, given.shape, dtype, True, given.stream, number)
 
 
 def _view(given: Any, what: str = "the array", types: Sequence[str] = _TYPES, rows: bool = False) -> _Array:
@@ -175,11 +182,31 @@ def _compute(name: str, arrays: List[_Array], result: "npt.NDArray[Any]", call: 
     extractor._run(run)
 
 
+def _reduce_on_device(function: Any, source: _Array, extractor: "Optional[Extractor]") -> float:
+    """What _compute does for one number, in a fifth of its time: the kernel takes no longer."""
+    worker = extractor or cached_extractor({"device": f"cuda:{source.device}"})
+    address = None
+
+    def run(context: ctypes.c_void_p) -> int:
+        nonlocal address
+        assert worker._context is not None
+        address = worker._context.pinned(_ALIGNMENT)
+        status = int(function(context, source.view, source.stream, address))
+        return status or (int(library.hs_cuda_finish(context)) if source.stream is not None else 0)
+
+    worker._run(run)
+    assert address is not None
+    return ctypes.c_double.from_address(address).value
+
+
 def _reduce(name: str, given: Any, extractor: "Optional[Extractor]") -> float:
+    source = _view(given)
+    if source.on_device:
+        return _reduce_on_device(getattr(library, "hs_cuda_" + name), source, extractor)
     result = np.empty(1, np.float64)
     _compute(
         name,
-        [_view(given)],
+        [source],
         result,
         lambda function, views, out, stream: lambda context: getattr(library, function)(
             context, ctypes.byref(views[0]), *stream, out
