@@ -2,7 +2,7 @@
  * The mechanisms of HartSift (Li, Jia, Zhang, ICPADS 2017), compared by turns in one process: each row of a group
  * differs from the row that it names in one thing.
  *
- *   bench_hartsift mechanisms [--rounds N] [IMAGE ...]
+ *   bench_hartsift mechanisms [--rounds N] [--first-octave -1|0] [IMAGE ...]
  *
  * Without images: @scene:640x480 and @scene:1920x1080. Each picture is doubled and not, profile lowe, in pinned memory.
  * A round extracts one frame with each variant. Ratio: median over the rounds of a frame's time divided by the other
@@ -136,16 +136,18 @@ static bool bench_image(const char *name, int32_t first_octave, int rounds) {
 
 int mode_mechanisms(int argc, char **argv) {
   const char *images[16] = {"@scene:640x480", "@scene:1920x1080"};
-  int count = 0, rounds = 100;
+  int count = 0, rounds = 100, first = -1, last = 0;
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
       rounds = atoi(argv[++i]);
+    else if (strcmp(argv[i], "--first-octave") == 0 && i + 1 < argc)
+      first = last = atoi(argv[++i]);
     else if (count < 16)
       images[count++] = argv[i];
   if (rounds < 0 || rounds > ROUNDS_MAX) return bench_fail("[--rounds 0..1000] [IMAGE ...]");
   if (!bench_has_device()) return 77;
   bool ok = true;
   for (int i = 0; i < (count > 0 ? count : 2); i++)
-    for (int32_t octave = -1; octave <= 0; octave++) ok = bench_image(images[i], octave, rounds) && ok;
+    for (int32_t octave = first; octave <= last; octave++) ok = bench_image(images[i], octave, rounds) && ok;
   return ok ? 0 : 1;
 }
