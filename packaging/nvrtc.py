@@ -7,8 +7,10 @@ kernels run with drivers from CUDA 12.0 (525) on:
     pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-nvcc       # the second one for its program fatbinary
     cmake --preset default -DHARTSIFT_NVCC=packaging/nvrtc.py -DHARTSIFT_CUDA=ON
 
-It takes the options that pipeline/cmake/cuda_toolkit.cmake passes to nvcc. HARTSIFT_NVRTC names another library,
-HARTSIFT_FATBINARY another fatbinary.
+Architectures that CUDA 12 does not know (11.0) are compiled by CUDA 13's library, if the package nvidia-cuda-nvrtc is
+installed too. It takes the options that pipeline/cmake/cuda_toolkit.cmake passes to nvcc. HARTSIFT_NVRTC names other
+libraries, separated by colons: each architecture is compiled by the first that knows it. HARTSIFT_FATBINARY names another
+fatbinary.
 """
 import ctypes
 import glob
@@ -47,7 +49,7 @@ typedef unsigned long uintptr_t;
     "math.h": "#pragma once\n#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n",
     "string.h": "#pragma once\nstatic inline void memmove(void *to, const void *from, size_t bytes) {\n"
                 "  for (size_t i = 0; i < bytes; i++) ((char *)to)[i] = ((const char *)from)[i];\n}\n",
-    "assert.h": "#pragma once\n#define assert(condition) ((void)0)\n",
+    "assert.h": "#pragma once\n#undef assert\n#define assert(condition) ((void)0)\n",
     "stdalign.h": "#pragma once\n",
     "stdbool.h": "#pragma once\n",
 }
@@ -64,9 +66,8 @@ def of_python(pattern):
 
 
 class Nvrtc:
-    def __init__(self):
-        path = os.environ.get("HARTSIFT_NVRTC") or of_python("cuda_nvrtc/lib/libnvrtc.so.12")
-        self.library = ctypes.CDLL(path or "libnvrtc.so.12")
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
 
     def call(self, name, *arguments):
         return getattr(self.library, "nvrtc" + name)(*arguments)
@@ -104,6 +105,14 @@ class Nvrtc:
         return self.text_of(program, "CUBIN" if architecture.startswith("sm_") else "PTX")
 
 
+def compilers():
+    """The libraries, and for each architecture that one of them knows, such as "90", the first that does."""
+    paths = [path for path in os.environ.get("HARTSIFT_NVRTC", "").split(":") if path]
+    of_packages = [of_python("cuda_nvrtc/lib/libnvrtc.so.12"), of_python("cu13/lib/libnvrtc.so.13")]
+    libraries = [Nvrtc(path) for path in paths or list(filter(None, of_packages)) or ["libnvrtc.so.12"]]
+    return libraries, {str(number): library for library in reversed(libraries) for number in library.architectures()}
+
+
 def included(source, folders, found):
     """The source and all files of the tree that it includes."""
     found.append(source)
@@ -121,19 +130,20 @@ def fatbinary():
 
 
 def main(words):
-    nvrtc = Nvrtc()
+    libraries, known = compilers()
     if words == ["--version"]:
-        major, minor = nvrtc.version()
+        major, minor = libraries[0].version()
         print(f"NVRTC in place of nvcc, release {major}.{minor}")
         return
     if words == ["--list-gpu-arch"]:
-        print("\n".join(f"compute_{number}" for number in nvrtc.architectures()))
+        print("\n".join(f"compute_{number}" for number in sorted(known, key=int)))
         return
     if words == ["--help"]:
         print(__doc__)
         return
     values = {"-MF": "", "-MT": "", "-o": "", "-Werror": ""}
-    options, images, folders, source, mode = [], [], [], "", []
+    options, images, folders, source = [], [], [], ""
+    mode = ["--compress=false"]  # as every driver reads it
     rest = iter(words)
     for word in rest:
         if word in values:
@@ -154,11 +164,13 @@ def main(words):
     with tempfile.TemporaryDirectory() as folder:
         command = [fatbinary(), f"--create={values['-o']}", "-64", *mode]
         for image in images:
-            kind = "elf" if image.startswith("sm_") else "ptx"
+            kind, number = "elf" if image.startswith("sm_") else "ptx", image.split("_")[1]
+            if number not in known:
+                sys.exit(f"No NVRTC library here knows {image}")
             path = pathlib.Path(folder, image)
-            code = nvrtc.compile(source, image, options)
+            code = known[number].compile(source, image, options)
             path.write_bytes(code if kind == "elf" else code.rstrip(b"\0"))
-            command.append(f"--image3=kind={kind},sm={image.split('_')[1]},file={path}")
+            command.append(f"--image3=kind={kind},sm={number},file={path}")
         subprocess.run(command, check=True)
     if values["-MF"]:
         pathlib.Path(values["-MF"]).write_text(f"{values['-MT']}: " + " \\\n ".join(included(source, folders, [])) + "\n")

@@ -50,6 +50,16 @@ endfunction()
 if(CMAKE_CUDA_COMPILER AND NOT HARTSIFT_NVCC)
   set(HARTSIFT_NVCC ${CMAKE_CUDA_COMPILER})
 endif()
+# A bare name is looked up on PATH.
+if(HARTSIFT_NVCC AND NOT HARTSIFT_NVCC MATCHES "[/\\\\]")
+  set(named_nvcc ${HARTSIFT_NVCC})
+  unset(HARTSIFT_NVCC)
+  unset(HARTSIFT_NVCC CACHE)
+  find_program(HARTSIFT_NVCC ${named_nvcc})
+  if(NOT HARTSIFT_NVCC)
+    message(FATAL_ERROR "HARTSIFT_NVCC is ${named_nvcc}, which is not on PATH")
+  endif()
+endif()
 find_program(HARTSIFT_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin
   DOC "NVIDIA's compiler, for the kernels alone")
 if(NOT HARTSIFT_NVCC)
@@ -85,20 +95,23 @@ if(HARTSIFT_DRIVER_VERSION LESS 13000 AND HARTSIFT_NVCC_FLAGS MATCHES "compress-
   set(HARTSIFT_DRIVER_VERSION 12040)
 endif()
 
-# Machine code for every generation that is wanted and that this nvcc knows; the newest one also as PTX, for later GPUs.
+# Machine code for every generation that is wanted and that this nvcc knows: code of 8.6 runs on 8.9, of 10.0 on 10.3, of 12.0
+# on 12.1. Later GPUs translate the PTX. aarch64 has Orin (8.7), which takes no other code, and Thor (11.0); it has no Volta.
 function(hartsift_default_architectures known result)
+  set(list 70 75 80 86 90 100 120)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    set(list 75 80 86 87 90 100 110 120)
+  endif()
   set(wanted "")
-  foreach(arch 70 75 80 86 89 90 100 120)
+  foreach(arch IN LISTS list)
     if(arch IN_LIST known)
       list(APPEND wanted ${arch}-real)
     endif()
   endforeach()
-  if(NOT wanted)
-    message(FATAL_ERROR "${HARTSIFT_NVCC} knows none of hartsift's default architectures; set HARTSIFT_CUDA_ARCHITECTURES")
+  if(NOT 90 IN_LIST known)
+    message(FATAL_ERROR "${HARTSIFT_NVCC} does not know compute capability 9.0; set HARTSIFT_CUDA_ARCHITECTURES")
   endif()
-  list(POP_BACK wanted newest)
-  string(REPLACE "-real" "" newest ${newest})
-  set(${result} ${wanted} ${newest} PARENT_SCOPE)
+  set(${result} ${wanted} 90-virtual PARENT_SCOPE)
 endfunction()
 
 execute_process(COMMAND ${HARTSIFT_NVCC} --list-gpu-arch OUTPUT_VARIABLE known_gpus ERROR_QUIET)
@@ -124,10 +137,6 @@ else()
   hartsift_default_architectures("${known_gpus}" HARTSIFT_KERNEL_ARCHITECTURES)
 endif()
 
-# The driver is loaded at run time.
-list(APPEND HARTSIFT_LIBRARIES ${CMAKE_DL_LIBS})
-set(HARTSIFT_HAVE_CUDA 1)
-
 # nvcc's options for the architectures, as CMAKE_CUDA_ARCHITECTURES has them: 90-real is machine code, 90-virtual PTX, 90 both.
 set(HARTSIFT_NVCC_FLAGS "" CACHE STRING "More options for nvcc, as --compress-mode=size")
 mark_as_advanced(HARTSIFT_NVCC_FLAGS)
@@ -150,6 +159,32 @@ endif()
 if(CMAKE_CUDA_HOST_COMPILER)
   list(APPEND kernel_flags -ccbin=${CMAKE_CUDA_HOST_COMPILER})
 endif()
+
+# A package of nvcc may lack headers, or programs that it starts: a kernel is compiled once.
+set(trial "${HARTSIFT_NVCC};${kernel_flags}")
+if(NOT HARTSIFT_NVCC_WORKS STREQUAL trial)
+  set(source ${PROJECT_BINARY_DIR}/CMakeFiles/hartsift_trial.cu)
+  list(GET HARTSIFT_KERNEL_ARCHITECTURES 0 number)
+  string(REGEX REPLACE "-.*" "" number ${number})
+  file(WRITE ${source} "#include <stdint.h>\nextern \"C\" __global__ void trial_kernel(uint32_t *to) { *to = 1; }\n")
+  execute_process(COMMAND ${HARTSIFT_NVCC} -c -fatbin -gencode=arch=compute_${number},code=[sm_${number}] ${source} -o ${source}.fatbin
+    RESULT_VARIABLE status OUTPUT_VARIABLE words ERROR_VARIABLE words)
+  if(NOT status EQUAL 0)
+    string(STRIP "${words}" words)
+    if(HARTSIFT_CUDA STREQUAL "ON")
+      message(FATAL_ERROR "${HARTSIFT_NVCC} compiles no kernel: ${words}")
+    endif()
+    string(REGEX REPLACE "\n.*" "" words "${words}")
+    set(HARTSIFT_WITHOUT_CUDA "${HARTSIFT_NVCC} compiles no kernel: ${words}")
+    return()
+  endif()
+  set(HARTSIFT_NVCC_WORKS "${trial}" CACHE INTERNAL "The nvcc and its options that compiled a kernel")
+endif()
+
+# The driver is loaded at run time.
+list(APPEND HARTSIFT_LIBRARIES ${CMAKE_DL_LIBS})
+set(HARTSIFT_HAVE_CUDA 1)
+
 execute_process(COMMAND ${HARTSIFT_NVCC} --help OUTPUT_VARIABLE nvcc_help ERROR_QUIET)
 set(HARTSIFT_NVCC_COMMAND ${HARTSIFT_NVCC})
 set(kernel_compiler "")
