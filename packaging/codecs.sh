@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the codecs of wheels as static libraries from Debian's sources, including security fixes:
-# zlib, libpng, libjpeg-turbo, SQLite. Their licence texts go to PREFIX/licenses.
+# Builds the libraries of wheels as static libraries from Debian's sources, including security fixes:
+# zlib, libpng, libjpeg-turbo, SQLite, the decompressor of zstd. Their licence texts go to PREFIX/licenses.
 # usage: bash packaging/codecs.sh SOURCES PREFIX TOOLCHAIN    (SOURCES is filled where it is empty; TOOLCHAIN: a CMake file)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p "$1" "$2/licenses"
 sources=$(realpath "$1") prefix=$(realpath "$2") toolchain=$(realpath "$3")
-packages=(zlib libpng1.6 libjpeg-turbo sqlite3)
+packages=(zlib libpng1.6 libjpeg-turbo sqlite3 libzstd)
 
 # The sources of this Debian's packages, with a list of packages of their own: the machine's stays as it is.
 fetch_sources() {
@@ -84,3 +84,5 @@ build libjpeg-turbo -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DREQUIRE_SIMD=ON
 mkdir -p "$work/sqlite3-one-file"
 cp "$work"/sqlite3/sqlite3.[ch] "$work/sqlite3-one-file"
 build_files sqlite3-one-file sqlite3 sqlite3.h "SQLITE_DQS=0 SQLITE_OMIT_LOAD_EXTENSION SQLITE_OMIT_DEPRECATED"
+build libzstd/build/cmake -DZSTD_BUILD_SHARED=OFF -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_COMPRESSION=OFF -DZSTD_BUILD_DICTBUILDER=OFF \
+  -DZSTD_LEGACY_SUPPORT=OFF -DZSTD_MULTITHREAD_SUPPORT=OFF

@@ -204,6 +204,10 @@ const char *driver_text(driver_status status);
 enum { DRIVER_DEVICES_KEPT = 32 };
 driver_status driver_context_of(int32_t index, driver_context *context);
 
+/* Loads a fat binary, for a driver of this version. */
+driver_status fat_binary_load(const driver_table *driver, int32_t version, const unsigned char *image,
+                              driver_library *library);
+
 /* Keeps a failed status as the thread's last error. Returns it as a stage_status. */
 stage_status driver_result(driver_status status);
 

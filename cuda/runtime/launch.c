@@ -19,7 +19,7 @@ static driver_status library_of(const driver_table *driver, launch_module *modul
   pthread_mutex_lock(&lock);
   *library = atomic_load_explicit(&module->library, memory_order_acquire);
   if (!*library) {
-    status = driver->library_load(library, module->image, NULL, NULL, 0, NULL, NULL, 0);
+    status = fat_binary_load(driver, driver_loaded()->version, module->image, library);
     if (status == DRIVER_SUCCESS) atomic_store_explicit(&module->library, *library, memory_order_release);
   }
   pthread_mutex_unlock(&lock);

@@ -90,11 +90,6 @@ endif()
 math(EXPR HARTSIFT_KERNELS_VERSION "${CMAKE_MATCH_1} * 1000 + ${CMAKE_MATCH_2} * 10")
 # Every driver of the toolkit's major version takes its machine code.
 math(EXPR HARTSIFT_DRIVER_VERSION "${CMAKE_MATCH_1} * 1000")
-# Code that fatbinary compresses for size or balance is read by drivers of CUDA 12.4 on.
-if(HARTSIFT_DRIVER_VERSION LESS 13000 AND HARTSIFT_NVCC_FLAGS MATCHES "compress-mode[= ](size|balance)")
-  set(HARTSIFT_DRIVER_VERSION 12040)
-endif()
-
 # Machine code for every generation that is wanted and that this nvcc knows: code of 8.6 runs on 8.9, of 10.0 on 10.3, of 12.0
 # on 12.1. Later GPUs translate the PTX. aarch64 has Orin (8.7), which takes no other code, and Thor (11.0); it has no Volta.
 function(hartsift_default_architectures known result)
@@ -184,6 +179,20 @@ endif()
 # The driver is loaded at run time.
 list(APPEND HARTSIFT_LIBRARIES ${CMAKE_DL_LIBS})
 set(HARTSIFT_HAVE_CUDA 1)
+
+# Drivers before CUDA 12.4 cannot read what fatbinary compresses for size or balance; libzstd then does it for them.
+set(HARTSIFT_HAVE_ZSTD 0)
+if(HARTSIFT_DRIVER_VERSION LESS 12040 AND HARTSIFT_NVCC_FLAGS MATCHES "compress-mode[= ](size|balance)")
+  find_library(HARTSIFT_ZSTD_LIBRARY zstd)
+  find_path(HARTSIFT_ZSTD_INCLUDE zstd.h)
+  mark_as_advanced(HARTSIFT_ZSTD_LIBRARY HARTSIFT_ZSTD_INCLUDE)
+  if(HARTSIFT_ZSTD_LIBRARY AND HARTSIFT_ZSTD_INCLUDE)
+    set(HARTSIFT_HAVE_ZSTD 1)
+    list(APPEND HARTSIFT_LIBRARIES ${HARTSIFT_ZSTD_LIBRARY})
+  else()
+    set(HARTSIFT_DRIVER_VERSION 12040)
+  endif()
+endif()
 
 execute_process(COMMAND ${HARTSIFT_NVCC} --help OUTPUT_VARIABLE nvcc_help ERROR_QUIET)
 set(HARTSIFT_NVCC_COMMAND ${HARTSIFT_NVCC})
