@@ -468,7 +468,7 @@ class Matches(ColmapCase):
         self.assertEqual(self.pairs(), [(1, 2), (2, 3), (3, 4)])
 
     def test_list_of_pairs(self):
-        self.write("sequential:1", b"# pairs\n1.jpg 3.jpg\n1.jpg absent.jpg\n\n3.jpg 1.jpg\n")
+        self.write("sequential:1", b"# pairs\n2.jpg 2.jpg\n1.jpg 3.jpg\n1.jpg absent.jpg\n\n3.jpg 1.jpg\n")
         errors = self.match("matches_importer", "--match_list_path", "sequential:1", "--match_type", "pairs")
         self.assertIn("'absent.jpg' is not an image", errors)
         self.assertNotIn("--pairs", errors)

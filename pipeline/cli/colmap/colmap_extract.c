@@ -441,9 +441,10 @@ static void import_image(extract_job *job, size_t image) {
 cli_exit colmap_import_features(const colmap_options *options) {
   struct stat info;
   stop_signals signals;
-  const char *folder = options->values[COLMAP_IMPORT_PATH].text;
-  if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
-    return fail("--import_path", "expected a folder with NAME.txt for the image NAME");
+  const colmap_value *folder = &options->values[COLMAP_IMPORT_PATH];
+  if (!colmap_expect(folder, stat(folder->text, &info) == 0 && S_ISDIR(info.st_mode),
+                     "a folder with NAME.txt for the image NAME"))
+    return CLI_FAILED;
   extract_job *job = calloc(1, sizeof *job);
   if (!job) return fail("", hs_status_string(HS_ERR_MEMORY));
   job->options = options;

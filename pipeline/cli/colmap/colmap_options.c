@@ -247,7 +247,7 @@ static bool read_setting(colmap_options *options, const char *section, char *lin
   char name[PROJECT_LINE_BYTES];
   char *equals = strchr(line, '=');
   if (!equals) {
-    cli_error(COMMAND_TOP, "%s'%s': expected NAME=VALUE or [SECTION]", from, line);
+    cli_error(COMMAND_TOP, "%s'%.80s': expected NAME=VALUE or [SECTION]", from, line);
     return false;
   }
   *equals = '\0';

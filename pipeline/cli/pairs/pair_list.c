@@ -140,9 +140,12 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
       return CLI_DONE;
     }
   }
-  if (found[0] == found[1])
-    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s:%zu: an image cannot be matched with itself",
-                    cli_hint("--pairs: "), file->path, number);
+  if (found[0] == found[1]) {
+    cli_error(COMMAND_MATCH, "%s%s:%zu: an image cannot be matched with itself: the pair is left out",
+              cli_hint("--pairs: "), file->path, number);
+    file->pairs->left_out++;
+    return CLI_DONE;
+  }
   return pair_list_add(file->pairs, found[0], found[1]) ? CLI_DONE : no_memory(file->images);
 }
 

@@ -17,7 +17,7 @@
 typedef struct pair_list {
   hs_image_pair *each;
   size_t count;
-  size_t left_out; /* number of lines of a file that name an unknown image */
+  size_t left_out; /* number of lines of a file that name an unknown image, or one image twice */
 } pair_list;
 
 /* Appends a pair; false: out of memory. */
