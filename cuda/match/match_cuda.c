@@ -83,6 +83,24 @@ stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, 
   return launch_match_places_kernel(shape_of(blocks_of(count), stream), *guide, of_second, keypoints, count, places);
 }
 
+/* The lists whose squares a launch computes; backward gets the columns' bests. */
+static match_lists lists_of(const match_args *args, const cuda_match_work *work) {
+  match_lists lists = {args->first.descriptors,
+                       args->second.descriptors,
+                       args->first.count,
+                       args->second.count,
+                       work->first_norms,
+                       work->second_base,
+                       {work->first_best, work->first_second},
+                       {NULL, NULL},
+                       0};
+  if (args->backward) lists.column_bests = (match_bests){work->second_best, work->second_second};
+  assert(lists.rows > 0 && lists.columns > 0 && lists.rows <= CUDA_MATCH_COUNT_MAX);
+  assert(lists.columns <= CUDA_MATCH_COUNT_MAX);
+  assert((uintptr_t)lists.first % 16u == 0 && (uintptr_t)lists.second % 16u == 0);
+  return lists;
+}
+
 /* ------------------------------------------------------------------ squares by matrix instructions */
 
 /* Returns the strips per block for which the busiest multiprocessor has the fewest; the start and end of a block
@@ -111,30 +129,21 @@ stage_status cuda_match_products_launch(const match_args *args, const cuda_match
                                         cuda_stream stream) {
   static const struct {
     launch_kernel *kernel;
-    stage_status (*launch)(launch_shape shape, products_args args);
+    stage_status (*launch)(launch_shape shape, match_lists args);
   } forms[2][2] = {{{&match_products_wide_kernel, launch_match_products_wide_kernel},
                     {&match_products_wide_columns_kernel, launch_match_products_wide_columns_kernel}},
                    {{&match_products_narrow_kernel, launch_match_products_narrow_kernel},
                     {&match_products_narrow_columns_kernel, launch_match_products_narrow_columns_kernel}}};
   const bool both = args->backward != NULL;
-  const uint32_t rows = args->first.count, columns = args->second.count;
-  assert(args->type == MATCH_U8 && rows > 0 && columns > 0);
-  assert(rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
-  assert((uintptr_t)args->first.descriptors % 16u == 0 && (uintptr_t)args->second.descriptors % 16u == 0);
-  const uint32_t row_blocks = (rows + PRODUCTS_BLOCK_ROWS - 1u) / PRODUCTS_BLOCK_ROWS, strips = strips_of(columns);
+  match_lists lists = lists_of(args, work);
+  assert(args->type == MATCH_U8);
+  const uint32_t row_blocks = (lists.rows + PRODUCTS_BLOCK_ROWS - 1u) / PRODUCTS_BLOCK_ROWS;
+  const uint32_t strips = strips_of(lists.columns);
   const uint32_t each = strips_a_block(row_blocks, strips, resident_products(forms[narrow][both].kernel));
-  const products_args p = {args->first.descriptors,
-                           args->second.descriptors,
-                           rows,
-                           columns,
-                           work->first_norms,
-                           work->second_base,
-                           {work->first_best, work->first_second},
-                           {work->second_best, work->second_second},
-                           each};
+  lists.strips_a_block = each;
   const launch_shape shape = {launch_2d(row_blocks, (strips + each - 1u) / each), launch_1d(PRODUCTS_THREADS),
                               sizeof(products_shared), stream};
-  return forms[narrow][both].launch(shape, p);
+  return forms[narrow][both].launch(shape, lists);
 }
 
 stage_status cuda_match_products_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
@@ -167,34 +176,25 @@ static launch_shape tiles_shape(uint32_t rows, uint32_t columns, cuda_stream str
 }
 
 stage_status cuda_match_tiles_launch(const match_args *args, const cuda_match_work *work, cuda_stream stream) {
-  const uint32_t rows = args->first.count, columns = args->second.count;
-  assert(rows > 0 && columns > 0 && rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
-  assert((uintptr_t)args->first.descriptors % 16u == 0 && (uintptr_t)args->second.descriptors % 16u == 0);
-  tiles_args p = {args->first.descriptors,
-                  args->second.descriptors,
-                  rows,
-                  columns,
-                  work->first_norms,
-                  work->second_base,
-                  {work->first_best, work->first_second},
-                  {NULL, NULL}};
-  if (args->backward) p.column_bests = (match_bests){work->second_best, work->second_second};
-  const launch_shape shape = tiles_shape(rows, columns, stream);
-  return args->type == MATCH_F32 ? launch_match_tiles_f32_kernel(shape, p) : launch_match_tiles_u8_kernel(shape, p);
+  const match_lists lists = lists_of(args, work);
+  const launch_shape shape = tiles_shape(lists.rows, lists.columns, stream);
+  return args->type == MATCH_F32 ? launch_match_tiles_f32_kernel(shape, lists)
+                                 : launch_match_tiles_u8_kernel(shape, lists);
 }
 
 stage_status cuda_squares_launch(const squares_args *args, const cuda_match_work *work, cuda_stream stream) {
-  const size_t words = MATCH_LENGTH * (args->type == MATCH_F32 ? 4 : 1) / 4, first = args->first_row;
+  const size_t row_bytes = MATCH_LENGTH * (args->type == MATCH_F32 ? 4 : 1), first = args->first_row;
   const bool guided = args->guide != MATCH_UNGUIDED;
   const uint32_t columns = args->second.count;
-  const squares_tiles_args p = {{(const uint32_t *)args->first.descriptors + first * words,
+  const squares_tiles_args p = {{(const uint8_t *)args->first.descriptors + first * row_bytes,
                                  args->second.descriptors,
                                  args->rows,
                                  columns,
                                  work->first_norms + first,
                                  work->second_base,
                                  {NULL, NULL},
-                                 {NULL, NULL}},
+                                 {NULL, NULL},
+                                 0},
                                 guided ? args->first.places + first : NULL,
                                 guided ? args->second.places : NULL,
                                 args->guide,

@@ -24,6 +24,15 @@ typedef struct match_bests {
   uint64_t *best, *second;
 } match_bests;
 
+/* The lists whose squares are computed; their features are rows and columns. */
+typedef struct match_lists {
+  const uint8_t *first, *second; /* descriptors */
+  uint32_t rows, columns;
+  const int32_t *norms, *base;         /* of the first and the second list; 8-bit descriptors only */
+  match_bests row_bests, column_bests; /* null: these are not wanted */
+  uint32_t strips_a_block;             /* by matrix instructions only */
+} match_lists;
+
 typedef struct norms_args {
   const uint8_t *first, *second; /* null: descriptors are floats, which have no norms */
   uint32_t first_count, second_count, second_padded;
@@ -117,19 +126,11 @@ typedef struct products_shared {
   row_two rows[PRODUCTS_LANE_ROWS][PRODUCTS_THREADS];
 } products_shared;
 
-typedef struct products_args {
-  const uint8_t *first, *second;
-  uint32_t rows, columns;
-  const int32_t *norms, *base;
-  match_bests row_bests, column_bests;
-  uint32_t strips_a_block;
-} products_args;
-
 #define MATCH_PRODUCTS_KERNELS(K)                                                                                      \
-  K(match_products, match_products_wide_kernel, products_args)                                                         \
-  K(match_products, match_products_wide_columns_kernel, products_args)                                                 \
-  K(match_products, match_products_narrow_kernel, products_args)                                                       \
-  K(match_products, match_products_narrow_columns_kernel, products_args)                                               \
+  K(match_products, match_products_wide_kernel, match_lists)                                                           \
+  K(match_products, match_products_wide_columns_kernel, match_lists)                                                   \
+  K(match_products, match_products_narrow_kernel, match_lists)                                                         \
+  K(match_products, match_products_narrow_columns_kernel, match_lists)                                                 \
   K(match_products, match_products_many_kernel, const cuda_match_task *, uint32_t)                                     \
   K(match_products, match_products_many_columns_kernel, const cuda_match_task *, uint32_t)
 
@@ -137,15 +138,8 @@ typedef struct products_args {
 
 enum { SQUARES_TILE = 128 }; /* rows and columns of a block of MATCH_THREADS */
 
-typedef struct tiles_args {
-  const uint32_t *first, *second; /* words of the descriptors */
-  uint32_t rows, columns;
-  const int32_t *norms, *base; /* 8-bit only */
-  match_bests row_bests, column_bests;
-} tiles_args;
-
 typedef struct squares_tiles_args {
-  tiles_args lists;
+  match_lists lists;                               /* without bests */
   const match_place *first_places, *second_places; /* null without a guide */
   match_guide_kind guide;
   double tolerance_squared;
@@ -154,8 +148,8 @@ typedef struct squares_tiles_args {
 } squares_tiles_args;
 
 #define MATCH_TILES_KERNELS(K)                                                                                         \
-  K(match_tiles, match_tiles_u8_kernel, tiles_args)                                                                    \
-  K(match_tiles, match_tiles_f32_kernel, tiles_args)                                                                   \
+  K(match_tiles, match_tiles_u8_kernel, match_lists)                                                                   \
+  K(match_tiles, match_tiles_f32_kernel, match_lists)                                                                  \
   K(match_tiles, match_squares_u8_kernel, squares_tiles_args)                                                          \
   K(match_tiles, match_squares_f32_kernel, squares_tiles_args)
 

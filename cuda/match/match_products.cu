@@ -110,7 +110,7 @@ static __device__ __forceinline__ int32_t min_of_sum(int32_t a, int32_t b, int32
 /* Returns the number within the warp of row r of this lane. */
 static __device__ __forceinline__ uint32_t lane_row(int r) { return (uint32_t)r * 8u + threadIdx.x % WARP_LANES / 4u; }
 
-static __device__ __forceinline__ void load_rows(const products_args *p, uint32_t warp_row, lane_rows *rows) {
+static __device__ __forceinline__ void load_rows(const match_lists *p, uint32_t warp_row, lane_rows *rows) {
   const uint32_t q = threadIdx.x % 4u;
   rows->outside = 0;
 #pragma unroll
@@ -128,7 +128,7 @@ static __device__ __forceinline__ void load_rows(const products_args *p, uint32_
 
 /* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which mark columns beyond the last).
  * The 16-byte pieces that a thread copies are 16 columns apart. */
-static __device__ __forceinline__ void load_strip(const products_args *p, uint32_t strip, products_shared *s) {
+static __device__ __forceinline__ void load_strip(const match_lists *p, uint32_t strip, products_shared *s) {
   enum { APART = THREADS * 16, PIECES = MATCH_STRIP * MATCH_LENGTH / APART };
   const uint32_t buffer = strip % BUFFERS, column = threadIdx.x / 8u, piece = threadIdx.x % 8u ^ column % 8u;
   const uint32_t left = p->columns - strip * MATCH_STRIP; /* columns from this strip on */
@@ -235,7 +235,7 @@ static __device__ __forceinline__ uint64_t row_key(int32_t square, uint32_t colu
 }
 
 /* Merges the rows into global memory. Each of the four lanes that share rows merges a quarter of them. */
-static __device__ __forceinline__ void end_rows(const products_args *p, uint32_t warp_row, const products_shared *s) {
+static __device__ __forceinline__ void end_rows(const match_lists *p, uint32_t warp_row, const products_shared *s) {
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) {
     const row_two of_lane = s->rows[r][threadIdx.x];
@@ -249,7 +249,7 @@ static __device__ __forceinline__ void end_rows(const products_args *p, uint32_t
 
 /* Returns the second best square so far of the thread's column in a strip. It may be an old value, which is then
  * too large. */
-static __device__ __forceinline__ uint32_t column_second(const products_args *p, uint32_t strip) {
+static __device__ __forceinline__ uint32_t column_second(const match_lists *p, uint32_t strip) {
   const uint32_t column = min(strip * MATCH_STRIP + threadIdx.x % MATCH_STRIP, p->columns - 1u);
   return __ldcg((const uint32_t *)&p->column_bests.second[column] + 1);
 }
@@ -261,7 +261,7 @@ static __device__ __forceinline__ uint64_t column_key(int32_t key, uint32_t row,
 
 /* Merges the columns of a strip into global memory. Each half of the block handles the rows of its warps, with one
  * thread per column. Two neighbouring lane groups form one group of 16 rows. seen: the result of column_second. */
-static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, uint32_t seen,
+static __device__ __forceinline__ void end_columns(const match_lists *p, uint32_t strip, uint32_t seen,
                                                    const products_shared *s) {
   const uint32_t at = threadIdx.x % MATCH_STRIP, half = threadIdx.x / MATCH_STRIP, column = strip * MATCH_STRIP + at;
   int32_t best = MATCH_NO_KEY_32, second = MATCH_NO_KEY_32;
@@ -280,7 +280,7 @@ static __device__ __forceinline__ void end_columns(const products_args *p, uint3
 
 /* Does the work of a block: the blockIdx.x-th rows against the blockIdx.y-th strips of columns. */
 template <int FORM, bool COLUMNS>
-static __device__ __forceinline__ void take_block(const products_args *p, products_shared *s) {
+static __device__ __forceinline__ void take_block(const match_lists *p, products_shared *s) {
   const uint32_t warp_row = blockIdx.x * BLOCK_ROWS + threadIdx.x / WARP_LANES * WARP_ROWS;
   const uint32_t first = blockIdx.y * p->strips_a_block;
   const uint32_t end = min(first + p->strips_a_block, (p->columns + MATCH_STRIP - 1u) / MATCH_STRIP);
@@ -332,13 +332,13 @@ static __device__ __forceinline__ void take_block(const products_args *p, produc
  * Cost      a matrix instruction for 4096 products of bytes; about 3.5 other instructions for each of the 32 x 4
  *           squares that it takes four of them to make.
  */
-template <int FORM, bool COLUMNS> static __device__ __forceinline__ void take_block_of_one(const products_args &p) {
+template <int FORM, bool COLUMNS> static __device__ __forceinline__ void take_block_of_one(const match_lists &p) {
   extern __shared__ __align__(16) unsigned char memory[];
   take_block<FORM, COLUMNS>(&p, (products_shared *)memory);
 }
 
 #define PRODUCTS_KERNEL(name, FORM, COLUMNS)                                                                           \
-  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) name(const __grid_constant__ products_args p) {        \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) name(const __grid_constant__ match_lists p) {          \
     take_block_of_one<FORM, COLUMNS>(p);                                                                               \
   }
 PRODUCTS_KERNEL(match_products_wide_kernel, FORM_WIDE, false)
@@ -357,7 +357,7 @@ PRODUCTS_KERNEL(match_products_narrow_columns_kernel, FORM_NARROW, true)
 template <int FORM, bool COLUMNS>
 static __device__ __forceinline__ void take_block_of_many(const cuda_match_task *tasks, uint32_t strips_a_block) {
   extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ products_args p;
+  __shared__ match_lists p;
   const cuda_match_task *t = &tasks[blockIdx.z];
   const uint32_t rows = t->first.count, columns = t->second.count;
   if (blockIdx.x * BLOCK_ROWS >= rows || blockIdx.y * strips_a_block * MATCH_STRIP >= columns) return;

@@ -29,10 +29,11 @@ static __device__ __forceinline__ uint32_t offset_in_tile(uint32_t thread, int n
 
 /* Loads a thread's part of a slice: half of the words of one descriptor. Beyond the last descriptor, the last one
  * is loaded again. */
-static __device__ __forceinline__ void fetch_slice(const uint32_t *from, uint32_t first, uint32_t count, uint32_t words,
+static __device__ __forceinline__ void fetch_slice(const void *from, uint32_t first, uint32_t count, uint32_t words,
                                                    uint32_t slice, uint32_t *piece) {
   const uint32_t i = min(first + threadIdx.x % TILE, count - 1u);
-  const uint4 *at = (const uint4 *)(from + (size_t)i * words + slice * SLICE + threadIdx.x / TILE * SLICE_WORDS);
+  const uint4 *at =
+      (const uint4 *)((const uint32_t *)from + (size_t)i * words + slice * SLICE + threadIdx.x / TILE * SLICE_WORDS);
   const uint4 low = at[0], high = at[1];
   piece[0] = low.x, piece[1] = low.y, piece[2] = low.z, piece[3] = low.w;
   piece[4] = high.x, piece[5] = high.y, piece[6] = high.z, piece[7] = high.w;
@@ -72,7 +73,7 @@ static __device__ __forceinline__ void take_word(const tiles_shared *s, int k, u
 
 /* Turns sums into the upper words of keys; all ones for non-candidates. */
 template <match_type TYPE>
-static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint32_t row, uint32_t column,
+static __device__ __forceinline__ void squares_of_sums(const match_lists *p, uint32_t row, uint32_t column,
                                                        uint32_t (*sums)[EACH]) {
 #pragma unroll
   for (int r = 0; r < EACH; r++)
@@ -93,8 +94,8 @@ static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint
 /* sums[r][c]: upper word of the key of each square of the tile. All threads must call; two barriers per slice:
  * after it is loaded, and after its last use. */
 template <match_type TYPE>
-static __device__ __forceinline__ void tile_squares(const tiles_args *p, tiles_shared *s, uint32_t row, uint32_t column,
-                                                    uint32_t (*sums)[EACH]) {
+static __device__ __forceinline__ void tile_squares(const match_lists *p, tiles_shared *s, uint32_t row,
+                                                    uint32_t column, uint32_t (*sums)[EACH]) {
   enum { WORDS = MATCH_LENGTH * (TYPE == MATCH_F32 ? 4 : 1) / 4 };
   uint32_t of_rows[SLICE_WORDS], of_columns[SLICE_WORDS];
 #pragma unroll
@@ -135,7 +136,7 @@ static __device__ __forceinline__ bool worth_it(uint32_t smallest, uint32_t seco
 }
 
 /* Merges the two nearest of every row; 16 neighbouring lanes share a row. */
-static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_t row, uint32_t column,
+static __device__ __forceinline__ void hand_rows_in(const match_lists *p, uint32_t row, uint32_t column,
                                                     const uint32_t (*squares)[EACH]) {
   uint32_t seconds[EACH];
   read_seconds(&p->row_bests, row, p->rows, threadIdx.x / SIDE, seconds);
@@ -156,7 +157,7 @@ static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_
 }
 
 /* Merges the two nearest of every column; a warp holds two lines of threads. */
-static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint32_t row, uint32_t column,
+static __device__ __forceinline__ void hand_columns_in(const match_lists *p, uint32_t row, uint32_t column,
                                                        const uint32_t (*squares)[EACH]) {
   uint32_t seconds[EACH];
   read_seconds(&p->column_bests, column, p->columns, threadIdx.x % SIDE, seconds);
@@ -187,7 +188,7 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
  * Order     repeatable: a square is one thread's, in the contract's order; minima of keys that are all different.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; bound by them.
  */
-template <match_type TYPE> static __device__ __forceinline__ void match_tiles(const tiles_args &p) {
+template <match_type TYPE> static __device__ __forceinline__ void match_tiles(const match_lists &p) {
   __shared__ __align__(16) tiles_shared s;
   const uint32_t row = blockIdx.x * TILE;
   for (uint32_t tile = blockIdx.y; tile < (p.columns + TILE - 1u) / TILE; tile += gridDim.y) {
@@ -249,8 +250,8 @@ template <match_type TYPE> static __device__ __forceinline__ void match_squares(
 
 #define TILES_KERNEL(name, args, body)                                                                                 \
   extern "C" __global__ void __launch_bounds__(THREADS, 2) name(const __grid_constant__ args p) { body(p); }
-TILES_KERNEL(match_tiles_u8_kernel, tiles_args, match_tiles<MATCH_U8>)
-TILES_KERNEL(match_tiles_f32_kernel, tiles_args, match_tiles<MATCH_F32>)
+TILES_KERNEL(match_tiles_u8_kernel, match_lists, match_tiles<MATCH_U8>)
+TILES_KERNEL(match_tiles_f32_kernel, match_lists, match_tiles<MATCH_F32>)
 TILES_KERNEL(match_squares_u8_kernel, squares_tiles_args, match_squares<MATCH_U8>)
 TILES_KERNEL(match_squares_f32_kernel, squares_tiles_args, match_squares<MATCH_F32>)
 
