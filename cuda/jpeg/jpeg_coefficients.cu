@@ -80,7 +80,7 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
  * Shared    tables, the tile's coded words and sums: 40 KB.
  * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients (0 before),
  *           only of MCUs that exist, whatever the data say; refused.
- * Barriers  of the sums, one after the staging.
+ * Barriers  of the sums; these also order the staging.
  * Limits    as sync_kernel.
  * Order     repeatable; each coefficient is written once, or the picture is refused.
  * Cost      some 50 instructions per code, 2 scattered bytes per coefficient.

@@ -12,7 +12,7 @@ JPEG_PIXELS_KERNELS(LAUNCH_KERNEL)
 
 enum { SCRATCH_ALIGNMENT = 256 };
 
-/* Memory that is handed out piece by piece. base null: pieces are only counted. */
+/* Memory that is divided into arrays, one after another. base null: only the size is computed. */
 typedef struct arena {
   uint8_t *base;
   size_t used;

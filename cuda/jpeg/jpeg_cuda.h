@@ -56,7 +56,8 @@ typedef struct scan_view {
 
 enum { REFUSED_NOT_FOUND = 1, REFUSED_DAMAGED = 2, REFUSED_TOO_LARGE = 4 };
 
-/* Words of a tile of `threads` threads with `each` subsequences each: between gaps, all, and with the gaps. */
+/* Words of a tile, whose `threads` threads have `each` subsequences each. GAP: words between two gaps. WORDS: all words
+ * without gaps. MEMORY: all words with gaps. */
 #define JPEG_STAGED_GAP(each)            ((each)*JPEG_SUBSEQUENCE_BITS / 32)
 #define JPEG_STAGED_WORDS(threads, each) ((threads)*JPEG_STAGED_GAP(each) + JPEG_WORDS_AHEAD + 1)
 #define JPEG_STAGED_MEMORY(threads, each)                                                                              \

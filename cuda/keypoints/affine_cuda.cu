@@ -1,7 +1,7 @@
 /* Affine shapes, and descriptors on their patches.
  *
  * Shapes: one warp per keypoint, whose lanes share the window of each step. The few keypoints that take many steps
- * on large windows are finished by whole blocks, because a single warp would keep the device waiting at the end. */
+ * on large windows are finished by blocks, because a single warp would keep the device waiting at the end. */
 #include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
@@ -13,7 +13,7 @@
 enum {
   SHAPE_COLUMNS = 8,                       /* lanes side by side in a row of the window */
   SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows that a warp processes together */
-  SHAPE_FIRST = 4                          /* steps that one warp makes; a keypoint that needs more gets a block */
+  SHAPE_FIRST = 4                          /* steps by one warp; a block makes all further steps of a keypoint */
 };
 
 /* A lane's part of the moments: sums of products, each with ROUNDED_BIAS added, and the number of products. */
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void shape_add_row(const plane_view *level, co
   }
 }
 
-/* Computes the part of the moments that this one of WARPS warps contributes, as affine_moments_ref. Valid on every
+/* Computes this warp's part of the moments of affine_moments_ref, which WARPS warps share. Valid on every
  * lane. The columns of 32 rows are computed together, one lane per row. */
 template <int WARPS>
 static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
@@ -154,11 +154,11 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
  * Does      the remaining steps of the shapes of listed keypoints.
  * Launch    resident blocks of 4 warps, one block per keypoint; blocks draw keypoints by ticket.
  * Shared    112 bytes.
- * Reads     shapes, the list and its count; levels as above. Writes shapes.
+ * Reads     shapes, the list and its count; levels as shape_keypoints. Writes shapes.
  * Barriers  block: after the warps have written their parts of the moments; around the ticket.
  * Limits    an empty list: returns at once.
  * Order     repeatable: moments are integers.
- * Cost      as above, with windows up to five times as large: bound by the latency of the longest.
+ * Cost      as shape_keypoints, with windows up to five times as large: bound by the latency of the longest.
  */
 template <bool GROUP> static __device__ __forceinline__ void shape_long_keypoints(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
@@ -272,14 +272,14 @@ static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v, 
  * Writes    descriptors: 128 or 512 bytes per feature by one store instruction of the warp.
  * Barriers  warp: patch, tables and list before and after use; votes before folding; folding before cropping.
  * Limits    patches of any size on the level; no features: returns at once.
- * Order     repeatable: votes are integers, each feature's output has its own address.
+ * Order     repeatable: votes are integers, and each feature has a separate output address.
  * Cost      per window 1369 samples of about 35 operations and 4 loads, and 576 votes of about 115 operations:
  *           bound by issue.
  */
 template <int COPIES, bool POOLED, bool GROUP>
 static __device__ __forceinline__ void describe_warped(const cuda_frame_view &one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* The records of this picture come after those of the previous pictures. */
+  /* Each picture of a group has memory for a full list. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
   __shared__ __align__(16) warped_shared<COPIES> s_warps[WARPED_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * WARPED_WARPS;

@@ -118,14 +118,14 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
  * Barriers  warp: tables and list before and after use; votes before folding; folding before cropping. Two warps
  *           that share a feature also synchronise when the second half is complete, and when it has been read.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no features: returns at once.
- * Order     repeatable: votes are integers, each feature's output has its own address.
+ * Order     repeatable: votes are integers, and each feature has a separate output address.
  * Cost      per window 225 sigma^2 samples of about 120 operations and 8 votes: bound by shared atomics and, nearly
  *           as much, by issue.
  */
 template <int COPIES, bool POOLED, bool GROUP>
 static __device__ __forceinline__ void describe_features(const cuda_frame_view &one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* The records of this picture come after those of the previous pictures. */
+  /* Each picture of a group has memory for a full list. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
   __shared__ __align__(16) describe_shared<COPIES> s_warps[DESCRIBE_WARPS];
   describe_shared<COPIES> *s = &s_warps[threadIdx.x / WARP_LANES];

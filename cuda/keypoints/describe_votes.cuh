@@ -257,8 +257,8 @@ static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOU
   }
 }
 
-/* Computes the padded histogram of one feature: the part of this one of its WARPS warps. At the end it is complete
- * for every lane. */
+/* Computes this warp's part of the padded histogram of a feature that WARPS warps share. At the end the part is
+ * complete for every lane. */
 template <int COPIES, int WARPS, class SOURCE, class TILE>
 static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile, const plane_view *level,
                                                      const describe_window *w, float scale) {

@@ -1,7 +1,7 @@
 /*
  * The extremum search: from Gaussian or stored DoG levels to one bit per sample. A marching kernel serves three
  * scales per octave (every profile), a plain kernel any other number.
- * Drawing of what the masks mean: cuda/KERNELS.md, "Mask words, tiles and ranks".
+ * Drawing of the masks: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
 #include "cuda/keypoints/keypoints_kernels.h"
 
@@ -40,7 +40,7 @@ struct strip_position {
   int32_t column;                        /* first column of the lane */
   int32_t last_fetched;                  /* last row, counted from first_row, that is fetched; later rows are not
                                           * tested or not in the picture */
-  int32_t beyond;   /* lanes 0 and 31: offset from `column` of the vector beside the strip; other lanes: 0 */
+  int32_t beyond;   /* lanes 0 and 31: offset from `column` of the vector next to the strip; other lanes: 0 */
   uint32_t allowed; /* bits of the columns that `border` allows, the same for each level */
 };
 
@@ -52,10 +52,11 @@ template <bool STORED> struct staged_rows {
   float4 v[MARCH_SLOTS][planes][STAGED_COLUMNS / LANE_COLUMNS];
 };
 
-/* A waiting sample of a warp is an extremum among DoG levels 1..3, or equals one there. It waits to be compared
- * with levels 0 and 4. The march does not load these two levels, because few samples need them. Samples are
- * collected, so that one wait for memory serves many. An entry has the bits of test_dog_row, the lane from bit 12
- * on, and the row, counted from first_row, from bit 17 on. STRIP_WORDS: mask words of one row of a strip. */
+/* A waiting sample of a warp is an extremum among DoG levels 1..3, or equals a neighbour there. It waits to be
+ * compared with levels 0 and 4. The march does not load these two levels, because few samples need them. Samples are
+ * collected, so that a warp waits for memory once for many samples. An entry has the bits of test_dog_row, the lane
+ * from bit 12 on, and the row, counted from first_row, from bit 17 on. STRIP_WORDS: mask words of one row of a strip.
+ */
 enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
 struct warp_candidates {
   uint32_t waiting[WAITING_MAX];
@@ -90,15 +91,15 @@ __device__ __forceinline__ void load_dog_row(const extrema_job &o, const strip_p
                                              staged_rows<STORED> *s, const float **from, dog_row *to) {
   constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
   const int32_t lane = (int32_t)threadIdx.x & 31;
-  /* distance from a lane's first float to the float beside the strip: lane 0 needs the one before, lane 31 the one
-   * after. The other lanes read one of their floats, chosen in a different bank */
+  /* distance from a lane's first float to the float next to the strip: before it for lane 0, after it for lane 31. The
+   * other lanes read one of their floats, chosen in a different bank */
   const int32_t beside_at = lane == 0 ? -1 : (lane == 31 ? (int32_t)LANE_COLUMNS : lane >> 3);
   /* the destination slot was read one row ago; this orders the copy after those reads */
   __syncwarp();
   prefetch_row(o, strip, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
   copies_wait_but<2>();
   float4 v[planes];
-  float b[planes]; /* beside the strip; lanes 0 and 31 use it */
+  float b[planes]; /* next to the strip; lanes 0 and 31 use it */
 #pragma unroll
   for (int l = 0; l < planes; l++) {
     v[l] = s->v[slot][l][lane + 1];

@@ -109,9 +109,9 @@ typedef struct cuda_outputs {
   cuda_feature_frame *frames;   /* if the view has shapes */
 } cuda_outputs;
 
-/* The part of a picture processed in tiles that this frame covers (pipeline/frame/TILES.md). Sizes in the view are
- * then those of the complete octaves, and data pointers are where sample (0, 0) would be. The masks cover a region
- * of the first octave only. */
+/* The tile of a picture that this frame covers (pipeline/frame/TILES.md). The view has the sizes of the complete
+ * octaves, and data pointers to the address that sample (0, 0) would have. The masks cover a region of the first
+ * octave only. */
 typedef struct cuda_tile_part {
   bool tiled;                 /* false: there is no part, and the fields below are not read */
   plane_region masked;        /* region of the masks; x0 a multiple of 32 */

@@ -41,7 +41,7 @@ static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64
   return kept;
 }
 
-/* Writes the angles of the kept peaks in ascending order. Each lane writes those of its peaks. */
+/* Writes the angles of the kept peaks in ascending order. Each lane writes the angles of its peaks. */
 static __device__ __forceinline__ void write_angles(const float *angle, uint64_t all, uint64_t own, float *out) {
   for (; own != 0; own &= own - 1) {
     const int32_t b = __ffsll((long long)own) - 1;

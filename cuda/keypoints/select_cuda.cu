@@ -268,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const
   if (blockIdx.x * LIST_TILE >= listed) return;
   select_state state = {0, UINT32_MAX};
   if (count) state = select_search(v, select_passes(&v), s_scan, &s_found);
-  if (levels) state.ties = 0; /* equal keys count as above */
+  if (levels) state.ties = 0; /* equal keys count as if above the threshold */
   for (uint32_t tile = blockIdx.x; tile * LIST_TILE < listed; tile += gridDim.x) {
     const uint32_t n = tile * LIST_TILE + threadIdx.x;
     uint32_t to = n, total;

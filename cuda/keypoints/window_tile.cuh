@@ -133,7 +133,7 @@ static __device__ __forceinline__ void window_walk_segment(const T &t, window_ti
   }
 }
 
-/* Processes the window: the part of this one of its WARPS warps. */
+/* Processes this warp's part of a window that WARPS warps share. */
 template <int WARPS, int SIZE, typename T>
 static __device__ __forceinline__ void window_walk(const T &t, window_tile<SIZE> *tile, const plane_view *level,
                                                    const window_geometry *w) {

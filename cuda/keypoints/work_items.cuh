@@ -63,7 +63,7 @@ static __device__ __forceinline__ uint32_t work_order_bin(const cuda_frame_view 
 typedef struct work_order_shared {
   uint32_t scan[WARP_LANES];
   uint32_t base[WORK_BINS];  /* first position of each bin */
-  uint32_t local[WORK_BINS]; /* number of the tile's features in each bin, then the first position of these */
+  uint32_t local[WORK_BINS]; /* number of the tile's features in each bin, then the position of the first of them */
 } work_order_shared;
 
 /* Computes the first position of each bin. All threads of a block of WORK_BINS must call; ends with a barrier. */

@@ -11,9 +11,9 @@ enum { THREADS = MATCH_THREADS, LANES = MATCH_LANES, RECORD_FLOATS = 6 /* of a k
 
 /*
  * Does      squared norms of 8-bit descriptors; key bases of second's; initial values of all features' best keys.
- * Launch    8 lanes per feature: first's, then second's up to whole strips.
+ * Launch    8 lanes per feature: first's, then second's, padded to complete strips.
  * Shared    none. Reads descriptors, 16-byte aligned. Writes the work. Barriers: none.
- * Limits    any counts. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
+ * Limits    any counts. Order: repeatable, integers. Cost: 128 bytes read per feature, bound by memory.
  */
 extern "C" __global__ void __launch_bounds__(THREADS) match_norms_kernel(const __grid_constant__ norms_args p) {
   const uint64_t item = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / LANES;
@@ -43,9 +43,9 @@ __device__ __forceinline__ static float2 record_position(const void *keypoints, 
 }
 
 /*
- * Does      match_place_first or match_place_second of each keypoint. Launch: a thread each. Shared: none.
+ * Does      match_place_first or match_place_second of each keypoint. Launch: a thread per keypoint. Shared: none.
  * Reads     records of 24 bytes. Writes places. Barriers: none. Limits: any count.
- * Order     a place is one thread's. Cost: some 20 double operations, 56 bytes.
+ * Order     repeatable: one thread computes a place. Cost: some 20 double operations, 56 bytes per keypoint.
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
     match_places_kernel(const __grid_constant__ match_guide guide, bool of_second, const void *keypoints,
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
  *           column (with row and column exchanged).
  * Launch    one warp per feature, forward's first. Shared: none.
  * Reads     keys, descriptors (16-byte aligned), norms. Writes nearest. Barriers: none.
- * Limits    any count. Order: repeatable, integers. Cost: 2 KB read a feature; two dependent reads of the L2 cache.
+ * Limits    any count. Order: repeatable, integers. Cost: 2 KB read per feature; two dependent reads of the L2 cache.
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
     match_settle_group_kernel(const __grid_constant__ settle_both_args both) {

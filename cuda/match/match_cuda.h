@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* How squares of 8-bit descriptors are computed; each gives the same values. TENSOR: matrix instructions, in the
- * device's form. TENSOR_NARROW: in the form of compute capability 7.5. PLAIN: four products an instruction. */
+ * device's form. TENSOR_NARROW: in the form of compute capability 7.5. PLAIN: four products per instruction. */
 typedef enum cuda_match_variant { CUDA_MATCH_TENSOR, CUDA_MATCH_TENSOR_NARROW, CUDA_MATCH_PLAIN } cuda_match_variant;
 
 /* Maximum number of descriptors in a list. */

@@ -51,7 +51,7 @@ typedef struct own_feature {
   match_two two;
 } own_feature;
 
-/* Appends those of 32 candidates that agree to a feature's queue. The queue is emptied when it can fill a warp. */
+/* Appends the candidates that agree, of 32, to a feature's queue. The queue is emptied when it can fill a warp. */
 template <match_type TYPE>
 static __device__ __forceinline__ void take_candidates(const guided_args *p, uint32_t other, bool agrees,
                                                        uint32_t *queue, own_feature *own) {
@@ -98,7 +98,7 @@ static __device__ __forceinline__ void end_feature(const guided_args *p, const u
 
 /*
  * Does      finds the two nearest among the candidates whose positions agree; match_ref with a guide. BACKWARD: the
- *           warps' features are those of the guide's second image.
+ *           warps' features are of the guide's second image.
  * Launch    32 features per block, 4 for each of 8 warps.
  * Shared    guided_shared: 256 positions of the other list, and the queues.
  * Reads     places and descriptors (16-byte aligned) of both lists. Writes nearest.

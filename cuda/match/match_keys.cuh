@@ -13,8 +13,8 @@
 
 #define MATCH_NO_KEY_32 INT32_MAX
 
-/* Returns the low bits of a column's key: the column's number among those of its span that one lane sees, at most
- * 127. Every 8 columns belong to 4 lanes, two neighbouring columns each. */
+/* Returns the low bits of a column's key, at most 127: the column's number among the columns of its span that the
+ * same lane has. Of every 8 columns, each of 4 lanes has two neighbouring ones. */
 static __device__ __forceinline__ int32_t match_column_number(uint32_t column) {
   return (int32_t)((column >> 2 & 126u) | (column & 1u));
 }

@@ -12,9 +12,9 @@ enum { THREADS = MATCH_THREADS, LANES = MATCH_LANES };
 /* ------------------------------------------------------------------ data of one image */
 
 /*
- * Does      squared norms and bases of an image's descriptors. Launch: 8 lanes per feature, up to whole strips.
+ * Does      squared norms and bases of an image's descriptors. Launch: 8 lanes per feature, padded to complete strips.
  * Shared    none. Reads descriptors, 16-byte aligned. Writes norms, base. Barriers: none.
- * Limits    any count. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
+ * Limits    any count. Order: repeatable, integers. Cost: 128 bytes read per feature, bound by memory.
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
     match_image_kernel(const __grid_constant__ cuda_match_image image, uint32_t padded) {
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
  * Does      final keys to the two nearest of each task's features: match_settle_group_kernel for many pairs.
  * Launch    x: one warp per feature, first's and then second's, for the largest counts of any pair; y: the tasks.
  * Shared    none. Reads keys, descriptors (16-byte aligned), norms. Writes forward, backward. Barriers: none.
- * Limits    65535 tasks. Order: repeatable, integers. Cost: 2 KB read a feature.
+ * Limits    65535 tasks. Order: repeatable, integers. Cost: 2 KB read per feature.
  */
 extern "C" __global__ void __launch_bounds__(THREADS) match_settle_many_kernel(const cuda_match_task *tasks) {
   const cuda_match_task *t = &tasks[blockIdx.y];
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_settle_many_kernel(c
 }
 
 /*
- * Does      writes each task's kept pairs by ascending first, and their number: match_keeps. Launch: a block a task.
+ * Does      writes each task's kept pairs by ascending first, and their number: match_keeps. Launch: a block per task.
  * Shared    32 words. Reads both directions' nearest. Writes pairs, pair_count. Barriers: of the sums.
  * Limits    any counts. Order: repeatable: a pair's position is the number of pairs kept before it.
  * Cost      16 to 32 bytes per feature and 16 per pair; into host memory bound by the bus.

@@ -3,8 +3,8 @@
  * rows (first's features) and of its columns (second's).
  *
  * Such a kernel is bound less by the products than by the work on each product. So minima are taken over groups of
- * 16 candidates. A row's group are the columns that one lane sees in a strip of 64. A column's group are the rows
- * that two neighbouring groups of lanes hold. Only the smallest key of a group is kept, and only these keys compete
+ * 16 candidates. A row's group are the columns of one lane in a strip of 64. A column's group are the rows of two
+ * neighbouring groups of lanes. Only the smallest key of a group is kept, and only these keys compete
  * for nearest and second nearest. This takes half an instruction per product instead of three. The only error is
  * that a second nearest in the group of the nearest is missed. cuda_match_settle_launch computes that group again:
  * 16 squares per feature.
@@ -323,7 +323,7 @@ static __device__ __forceinline__ void take_block(const match_lists *p, products
  *           group.
  * Launch    x: 256 rows per block, y: strips_a_block strips of 64 columns per block; 4 warps of 64 rows each.
  * Shared    products_shared, dynamic.
- * Reads     both lists, 16-byte aligned; norms, bases (whole strips). Writes best and second by atomic minima.
+ * Reads     both lists, 16-byte aligned; norms, bases (complete strips). Writes best and second by atomic minima.
  * Barriers  one per strip. After it the strip is loaded for all, the former strip in its buffer is no longer read,
  *           and all column keys of the strip before are in shared memory.
  * Limits    any count of 1 or more; rows beyond the last repeat it and enter no column's minimum, columns beyond the
@@ -352,7 +352,7 @@ PRODUCTS_KERNEL(match_products_narrow_columns_kernel, FORM_NARROW, true)
  *           pairs; blocks beyond a pair's rows or columns end at once.
  * Shared    products_shared, dynamic, and the pair's arguments.
  * Reads     the tasks. Otherwise as match_products_kernel. Barriers: one more, the arguments are loaded for all.
- * Limits    65535 pairs. Order and cost as there.
+ * Limits    65535 pairs. Order and cost as match_products_kernel.
  */
 template <int FORM, bool COLUMNS>
 static __device__ __forceinline__ void take_block_of_many(const cuda_match_task *tasks, uint32_t strips_a_block) {

@@ -27,8 +27,8 @@ static __device__ __forceinline__ uint32_t offset_in_tile(uint32_t thread, int n
   return thread * 4u + (uint32_t)(n % 4) + (uint32_t)(n / 4) * (TILE / 2u);
 }
 
-/* Loads a thread's part of a slice: half of the words of one descriptor. Beyond the last descriptor, the last one
- * is loaded again. */
+/* Loads a thread's part of a slice: half of the words of one descriptor. Threads beyond the last descriptor load the
+ * last one. */
 static __device__ __forceinline__ void fetch_slice(const void *from, uint32_t first, uint32_t count, uint32_t words,
                                                    uint32_t slice, uint32_t *piece) {
   const uint32_t i = min(first + threadIdx.x % TILE, count - 1u);
@@ -185,7 +185,7 @@ static __device__ __forceinline__ void hand_columns_in(const match_lists *p, uin
  * Reads     both lists, 16-byte aligned. Writes the bests by atomic minima.
  * Barriers  those of tile_squares.
  * Limits    any count of 1 or more; descriptors beyond the last are repeats, whose squares are no candidates.
- * Order     repeatable: a square is one thread's, in the contract's order; minima of keys that are all different.
+ * Order     repeatable: one thread computes a square, in the contract's order; minima of keys that are all different.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; bound by them.
  */
 template <match_type TYPE> static __device__ __forceinline__ void match_tiles(const match_lists &p) {
@@ -227,12 +227,12 @@ static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, 
  * Launch    x: 128 rows per block; y: 128 columns per block, which loops if the grid has fewer blocks. 256 threads
  *           of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
- * Reads     both lists, 16-byte aligned; norms of 8-bit ones; positions with a guide. Writes squares, whole tiles of
- *           columns.
+ * Reads     both lists, 16-byte aligned; norms of 8-bit ones; positions with a guide. Writes squares, complete tiles
+ *           of columns.
  * Barriers  those of tile_squares.
  * Limits    any count of 1 or more; pitch a multiple of 128.
- * Order     repeatable: a square is one thread's, in the contract's order.
- * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; 4 bytes written a pair.
+ * Order     repeatable: one thread computes a square, in the contract's order.
+ * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; 4 bytes written per pair.
  */
 template <match_type TYPE> static __device__ __forceinline__ void match_squares(const squares_tiles_args &p) {
   __shared__ __align__(16) tiles_shared s;

@@ -103,7 +103,7 @@ static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
  * Barriers  of the radix search, of the ties' ranks and of the sort.
  * Limits    k up to NEIGHBOURS_MAX; any number of columns.
  * Order     repeatable: keys are all different, and the selected ones are sorted; ties by index.
- * Cost      20 bytes read a pair, from the L2 cache where rows fit it; k log^2 k steps of the sort.
+ * Cost      20 bytes read per pair, from the L2 cache if rows fit; k log^2 k steps of the sort.
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
     neighbours_nearest_kernel(const __grid_constant__ rows_args p, uint32_t k, match_neighbour *nearest) {
@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 /*
  * Does      counts each row's squares below the bound. Launch: one block per row, 256 threads. Shared: 32 words.
  * Reads     squares once. Writes counts. Barriers: of the reduction. Limits: any number of columns.
- * Order     repeatable, integers. Cost: 4 bytes read a pair.
+ * Order     repeatable, integers. Cost: 4 bytes read per pair.
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
     neighbours_count_kernel(const __grid_constant__ rows_args p, uint32_t *counts) {
@@ -149,9 +149,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 /*
  * Does      writes each row's squares below the bound by index. Launch: one block per row, 256 threads. Shared: 32
  *           words.
- * Reads     squares once, starts. Writes found. Barriers: of the scan, only where there is something to write.
+ * Reads     squares once, starts. Writes found. Barriers: of the scan, which rows without entries skip.
  * Limits    any number of columns. Order: repeatable: a position is the number of entries before it. Cost: 4 bytes read
- *           a pair.
+ *           per pair.
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
     neighbours_list_kernel(const __grid_constant__ rows_args p, const uint32_t *starts, match_neighbour *found) {

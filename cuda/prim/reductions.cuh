@@ -112,10 +112,10 @@ static __device__ __forceinline__ void block_reduce_on_first(T &v, T *shared) {
  *
  * A list is cut into tiles, one block each. The kernel that produces the items counts them per tile by atomics, so
  * counting needs no pass over the items. The block that compacts a tile sums the counts of all tiles before it
- * (compact_before) and scans its own items (block_scan_exclusive). The caller bounds the number of tiles, because
+ * (compact_before) and scans the tile's items (block_scan_exclusive). The caller bounds the number of tiles, because
  * the cost of the sums grows with its square. */
 
-/* Returns the sum over the lanes below this one. All 32 lanes of a converged warp must call. */
+/* Returns the sum over the lanes below the calling lane. All 32 lanes of a converged warp must call. */
 template <typename W> static __device__ __forceinline__ W warp_scan_exclusive(W v) {
   const int lane = (int)(threadIdx.x % WARP_LANES);
   W sum = v;
@@ -126,8 +126,8 @@ template <typename W> static __device__ __forceinline__ W warp_scan_exclusive(W 
   return sum - v;
 }
 
-/* Returns the sum over the threads below this one. *total: the sum of the block, valid on every thread. All threads
-   of a one-dimensional block must call, whose size is a multiple of 32. `shared`: 32 words, as for
+/* Returns the sum over the threads below the calling thread. *total: the sum of the block, valid on every thread. All
+   threads of a one-dimensional block must call; its size must be a multiple of 32. `shared`: 32 words, as for
    block_reduce_sum. Two barriers. */
 template <typename W> static __device__ __forceinline__ W block_scan_exclusive(W v, W *shared, W *total) {
   const unsigned lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;

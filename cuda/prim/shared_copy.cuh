@@ -81,7 +81,7 @@ __device__ __forceinline__ void copies_commit() {
 #endif
 }
 
-/* Waits until the thread's copies are done, except for those of the newest COUNT commits. */
+/* Waits until the thread's copies are done, except for the copies of the newest COUNT commits. */
 template <int COUNT> __device__ __forceinline__ void copies_wait_but() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;\n" ::"n"(COUNT) : "memory");

@@ -2,7 +2,7 @@
  * The bytes of a strided picture, or of an array, as aligned vectors of 16, whatever their address, width and stride.
  *
  * A row is covered by the aligned vectors that hold a byte of it. The vectors at its ends also hold other bytes,
- * which must not be read. So a vector that lies in the row is loaded at once, and the others byte by byte. Units
+ * which must not be read. So vectors inside the row are loaded by one instruction, and the others byte by byte. Units
  * (the vectors of all rows) are numbered row by row. Each row has as many units as the worst alignment needs, so
  * some units are empty.
  */
@@ -63,12 +63,12 @@ static __device__ __forceinline__ uint4 byte_unit_load(const byte_unit &u) {
   return __ldg(reinterpret_cast<const uint4 *>(u.address));
 }
 
-/* Sum, smallest, largest and count above a threshold of bytes, four a step, in registers.
+/* Sum, smallest, largest and count above a threshold of bytes, four bytes per step, in registers.
  *
  * Extremes: bytes are compared as the upper halves of 16-bit lanes, where the lower halves cannot change the order; a
  * word and the same word shifted by a byte cover all four bytes. Count above a threshold t:
  * |b - (t + 1)| - |b - t| is +1 for a byte b <= t and -1 for b > t, so for n bytes the sums of both distances differ by
- * n - 2 (count above). A sum of four distances is one instruction. On sm_90 a word costs 6 instructions. */
+ * n - 2 (count above). A sum of four distances is one instruction. On sm_90 each word costs 6 instructions. */
 
 /* sum: of the bytes. to_threshold, to_next: sums of their distances to the threshold and to the number after it.
    words: number of words added. min, max: in the upper bytes of two 16-bit lanes. */

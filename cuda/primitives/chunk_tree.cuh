@@ -1,5 +1,6 @@
 /*
- * Chunks of at most PRIM_CHUNK elements, one a warp: the fixed tree of stages/primitives.h, extremes and counts.
+ * Chunks of at most PRIM_CHUNK elements, one chunk per warp: the fixed tree of stages/primitives.h, extremes and
+ * counts.
  *
  * Lane l takes the elements l, l + 32, ... of a chunk, as the contract's lanes do; all loads are issued before the
  * first value is used. All 32 lanes of a converged warp must call.
@@ -48,8 +49,8 @@ template <typename E, bool FLAT> struct chunk_shape { static constexpr int batch
 template <typename E, bool FLAT, bool FRESH> struct chunk_reader {
   const uint8_t *at;
   size_t row_step, wrap_step; /* bytes to the element 32 further on; bytes to the start of the next row */
-  int32_t left, column_step;  /* left: elements to the row's end, at most CHUNK_WIDE; column_step: what a step of 32
-                               * elements subtracts */
+  int32_t left, column_step;  /* left: elements to the row's end, at most CHUNK_WIDE; a step of 32 elements
+                               * subtracts column_step */
   int32_t width;              /* at most CHUNK_WIDE, which no chunk exceeds */
 };
 enum { CHUNK_WIDE = 1 << 20 };

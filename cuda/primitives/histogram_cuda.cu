@@ -90,18 +90,19 @@ static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, ui
 
 /*
  * Does      counts how often each value of a picture occurs: histogram_ref.
- * Launch    one-dimensional, at most one block of THREADS (256 or more) a multiprocessor, looping over vectors of
- *           16 bytes, VECTORS at a time. SHIFT: BIN_SHIFT, one histogram per block, or LANE_SHIFT, one a lane.
+ * Launch    one-dimensional, at most one block of THREADS (256 or more) per multiprocessor, looping over vectors of
+ *           16 bytes, VECTORS at a time. SHIFT: BIN_SHIFT, one histogram per block, or LANE_SHIFT, one per lane.
  * Shared    256 bins << SHIFT: 1 KiB or 32 KiB.
  * Reads     the view, the mask: any address, width, stride. Writes counts [256]; scratch is zero before and after.
- * Barriers  after clearing, while the first vectors are in flight, for large pictures before the loop, which stays the
- *           shorter for it; before the block's histograms are read.
- * Limits    one histogram per block: at most 255 blocks, less than 2^24 bytes. One a lane: less than 2^16 blocks,
+ * Barriers  after clearing, while the first vectors are in flight (for large pictures before the loop, which keeps the
+ *           loop shorter); before the block's histograms are read.
+ * Limits    one histogram per block: at most 255 blocks, less than 2^24 bytes. One per lane: less than 2^16 blocks,
  *           2^48 bytes, 2^32 bytes per block.
  * Order     repeatable, integer sums.
- * Cost      3 instructions per byte, one of them an atomic addition, without conflicts if SHIFT is LANE_SHIFT; a
- *           block and bin, one to global memory, a warp's 32 far from those of the others. Large pictures: bound by
- *           memory; the others by latency, of the vectors and of the additions to the same words.
+ * Cost      3 instructions per byte, one of them an atomic addition, without conflicts if SHIFT is LANE_SHIFT. For
+ *           each block and bin one addition to global memory; the 32 additions of a warp are far from the additions
+ *           of other warps. Large pictures are bound by memory, others by the latency of the vectors and of additions
+ *           to the same words.
  */
 template <int THREADS, int VECTORS, int SHIFT, bool MASKED, bool FLAT>
 static __device__ __forceinline__ void histogram_of_block(const byte_rows &in, const uint8_t *mask, size_t mask_stride,

@@ -17,7 +17,7 @@ typedef struct reduce_args {
   reduce_kind kind;
   double *first;    /* device: the sum, the mean or the minimum; null: the minimum is not wanted */
   double *second;   /* device: the maximum; null: not wanted */
-  void *scratch;    /* device, 256-byte aligned, of the size given below */
+  void *scratch;    /* device, 256-byte aligned, reduce_scratch_bytes(args) bytes */
   uint32_t *ticket; /* device: 0 before every launch, and 0 again after it */
   int32_t processors;
 } reduce_args;

@@ -16,7 +16,7 @@ typedef struct byte_rows {
   uint32_t vectors;                /* vectors per row */
   uint32_t multiplier, shift;      /* n / vectors = (n * multiplier >> 32) >> shift for n below 2^31 */
   int64_t group_rows;              /* number of rows whose units stay below 2^31 */
-  uint32_t whole_first, whole;     /* for a single row: its first complete vector, and the number of these */
+  uint32_t whole_first, whole;     /* for a single row: its first complete vector, and the number of complete ones */
 } byte_rows;
 
 /* Whether rows follow each other without gaps. */
@@ -66,7 +66,7 @@ HS_INLINE byte_threshold byte_threshold_make(uint32_t threshold) {
   return t;
 }
 
-/* Elements in rows: a whole view, or a tile of one. */
+/* Elements in rows: a view, or a tile of a view. */
 typedef struct element_rows {
   const uint8_t *data;
   uint64_t count, width; /* elements in all; elements of a row */
@@ -197,10 +197,10 @@ typedef struct tile_bytes_params {
   uint32_t block_units;     /* adjacent units in a block: all units of a row, or as many as a block has threads */
   uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
   uint32_t tiles_a_block;   /* adjacent tiles in a block; 1 if block_units are not all units */
-  uint64_t row_segments;    /* a tile is divided into this number of segments from top to bottom ... */
-  uint64_t segment_rows;    /* ... of so many rows, */
-  uint64_t unit_segments;   /* and into this number from left to right ... */
-  uint64_t segment_units;   /* ... of so many units */
+  uint64_t row_segments;    /* segments of a tile from top to bottom */
+  uint64_t segment_rows;    /* rows of a segment */
+  uint64_t unit_segments;   /* segments of a tile from left to right */
+  uint64_t segment_units;   /* units of a segment */
   byte_threshold threshold;
   bool all_above, none_above; /* the count is known: all bytes are above the threshold, or none is */
   prim_tile *tiles;
@@ -228,18 +228,18 @@ enum {
   LISTED_BLOCKS_PER_SM = 4,
   LISTED_BLOCKS_OF_F64 = 3,
   CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* per multiprocessor: with fewer tiles, tiles are divided into segments */
-  CHUNK_FINER = 4,                       /* as many times more segments, if tiles are few and each thread can have a
-                                          * segment */
+  CHUNK_FINER = 4,                       /* factor by which segments are more, if tiles are few and each thread can
+                                          * have a segment */
   WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* resident warps per multiprocessor of tile_wide_chunks_kernel */
   WIDE_SEGMENTS_MIN = 8,                 /* fewest segments of a tile: with fewer in one round, warps would have no
                                           * work */
-  WIDE_ROW = 4 * PRIM_CHUNK              /* elements of a row: from this number on, most chunks lie within a row */
+  WIDE_ROW = 4 * PRIM_CHUNK              /* minimum elements of a row for most chunks to be within a row */
 };
 
 typedef struct tile_chunks_params {
   tile_grid grid;
   uint64_t segments, segment_chunks; /* of a tile; chunks of a segment, PRIM_CHUNK for a single segment */
-  uint64_t tile_sums;                /* number of sums of a tile: of chunks, of chunks of these sums, ... */
+  uint64_t tile_sums;                /* number of sums of a tile at all levels of the tree; level 0: of chunks */
   bool floor_apart;                  /* tile_chunks_floor_kernel has written the second tree level of sums */
   double threshold;
   prim_tile *tiles;

@@ -51,7 +51,7 @@ static __device__ __forceinline__ void block_reduce_integers(integer_partial &p,
   block_reduce_on_first<REDUCE_WARPS, integer_partial, join_integers>(p, s_partial);
 }
 
-/* Returns what a word of elements of one or two bytes adds to a sum; likewise for the extremes. */
+/* add_word returns `sum` plus the elements of a word, of one or two bytes each; add_word_range updates the extremes. */
 template <int BYTES> static __device__ __forceinline__ uint32_t add_word(uint32_t word, uint32_t sum) {
   return BYTES == 1 ? __dp4a(word, BYTE_STATS_ONES, sum) : __dp2a_lo(word, BYTE_STATS_ONES, sum);
 }

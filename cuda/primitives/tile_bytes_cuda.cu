@@ -251,8 +251,8 @@ static __device__ __forceinline__ void tile_bytes(const tile_bytes_params &p) {
 }
 
 /*
- * Does      the statistics of tiles of bytes from those of their segments.
- * Launch    one-dimensional, blocks of 8 warps; WARPS of them, 1 or all, for a tile.
+ * Does      computes the statistics of tiles of bytes from the statistics of their segments.
+ * Launch    one-dimensional, blocks of 8 warps; WARPS warps per tile, 1 or 8.
  * Shared    0.2 KiB. Barriers: one, for all warps.
  * Reads     segments [tiles][segments]. Writes tiles.
  * Limits    at least one segment. Order: repeatable, integers only. Cost: 24 bytes per segment: bound by latency.

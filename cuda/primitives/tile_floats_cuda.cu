@@ -157,16 +157,17 @@ static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t
 
 /*
  * Does      statistics of small tiles: prim_tile_stats for f32.
- * Launch    one-dimensional, blocks of 4 warps, at most 7 per multiprocessor, looping; one warp per tile, a lane
- *           the record of each 32nd tile of its warp; then a warp each of the narrower tiles at the ends of rows.
- * Shared    4 bytes an element of a tile, to the next multiple of 512: the offsets of elements, computed once for all
+ * Launch    one-dimensional, blocks of 4 warps, at most 7 per multiprocessor, looping. A warp processes one tile at a
+ *           time; each lane keeps the record of every 32nd of these tiles. The narrower tiles at the ends of rows
+ *           follow, one warp per tile.
+ * Shared    4 bytes per element of a tile, to the next multiple of 512: the offsets of elements, computed once for all
  *           tiles of a block.
  * Reads     the view, aligned for its type. Writes tiles.
  * Barriers  one, after the list.
  * Limits    tiles of at most TILE_LISTED_MAX elements, rows of tiles of less than 2^32 bytes.
- * Order     the contract's fixed tree, over each tile's own elements.
- * Cost      an element's bytes and, as compiled for sm_90, some 9 instructions, two of them in double; some 200 for a
- *           tile.
+ * Order     the contract's fixed tree, over the elements of one tile.
+ * Cost      per element its bytes and, as compiled for sm_90, some 9 instructions, two of them in double; some 200
+ *           instructions per tile.
  */
 extern "C" __global__ void __launch_bounds__(FLOATS_THREADS, FLOATS_BLOCKS_PER_SM)
     tile_floats_kernel(const __grid_constant__ tile_floats_params p) {
@@ -184,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(FLOATS_THREADS, FLOATS_BLOCKS_PER_S
       const uint64_t whole = first + lane * step, row = tile_quotient(whole, p.whole_columns);
       const tile_bounds t = tile_at(p.grid, whole - row * p.whole_columns, row);
       my_data = (const float *)(p.grid.data + (size_t)t.y * p.grid.stride_bytes) + t.x;
-      my_count = (uint32_t)(t.width * t.height); /* lower ones begin like whole ones */
+      my_count = (uint32_t)(t.width * t.height); /* tiles of fewer rows use the beginning of the list */
       my_index = whole + row * (p.grid.columns - p.whole_columns);
     }
     floats_figures mine = {0.0, 0, 0, 0u};

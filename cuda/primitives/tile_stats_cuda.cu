@@ -149,7 +149,7 @@ static __device__ __forceinline__ double listed_figures(const uint8_t *tile, con
   return warp_tree_sum((double)sum);
 }
 
-/* Offset of each element of a whole tile from its first one, in bytes. All threads of a block. */
+/* Lists the offset in bytes of each element of a complete tile from its first one. All threads of a block must call. */
 template <typename E> static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t *s_offset) {
   const uint32_t width = (uint32_t)g.tile_width, count = width * (uint32_t)g.tile_height;
   for (uint32_t i = threadIdx.x; i < count; i += CHUNK_THREADS) {
@@ -180,7 +180,7 @@ template <typename E> static __device__ __forceinline__ void tile_listed(const t
     const tile_bounds t = tile_at(p.grid, index - row * p.grid.columns, row);
     const element_rows rows = rows_of_tile<E>(p.grid, t);
     const uint32_t count = (uint32_t)rows.count;
-    const bool listed = t.width == p.grid.tile_width; /* lower ones begin like whole ones */
+    const bool listed = t.width == p.grid.tile_width; /* tiles of fewer rows use the beginning of the list */
     lane_range range = lane_range_none();
     double lane_total = 0.0;
     for (uint32_t c = 0; c * PRIM_CHUNK < count; c++) {

@@ -42,7 +42,7 @@ static tile_choice choice_of(const tile_stats_args *a) {
     if (all % 16 == 0 && width >= 16 * TILE_THREADS) c.words = 4;
     return c;
   }
-  /* A row of a column costs some 16 instructions, plus 9 per word; the last column may overlap the one before. */
+  /* A row of a column costs some 16 instructions, plus 9 per word; the last column may overlap its neighbour. */
   uint64_t lowest_cost = UINT64_MAX;
   for (uint32_t words = 1; words <= 3; words++) {
     const uint64_t cost = ceil_div_u64(width, 4 * words) * (16 + 9 * words);
@@ -157,7 +157,7 @@ stage_status tile_floats_launch(const tile_stats_args *a, cuda_stream stream) {
 
 /* ------------------------------------------------------------------ u16, f32 and f64 */
 
-/* Whether most chunks of a tile lie within a row, or rows have no padding between them. */
+/* Whether most chunks of a tile are within a row, or rows have no padding between them. */
 static bool is_wide(const tile_stats_args *a) {
   const bool flat = a->tile_width == a->view.width && a->view.stride_bytes == a->view.width * sizeof(float);
   return a->view.type == PRIM_F32 && (flat || a->tile_width >= WIDE_ROW);

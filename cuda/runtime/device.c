@@ -67,7 +67,8 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
     take_error(load->status ? load->status : DRIVER_NOT_INITIALIZED, a);
     return STAGE_DEVICE;
   }
-  driver_status status = read_properties(driver, index, info, &device); /* listed whatever follows */
+  driver_status status =
+      read_properties(driver, index, info, &device); /* info lists a device that cannot be used, too */
   info->code = device_code_of(HARTSIFT_CUDA_ARCHITECTURE_NAMES, info->major, info->minor);
   if (status == DRIVER_SUCCESS && driver->device_attribute(&mode, DRIVER_COMPUTE_MODE, device) == DRIVER_SUCCESS)
     a->mode = mode;
@@ -145,7 +146,7 @@ void device_free_pinned(void *host) {
   if (driver) (void)driver_result(driver->host_free(host));
 }
 
-/* The kind of memory; 0: memory that the driver does not know. Negative: it does not answer. */
+/* Returns the kind of memory: 0 if the driver does not know it, -1 if the driver fails. */
 static int32_t memory_type(const driver_table *driver, const void *memory) {
   const int attribute = DRIVER_POINTER_MEMORY_TYPE;
   uint32_t type = 0;

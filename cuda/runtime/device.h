@@ -32,12 +32,13 @@ typedef struct device_info {
   int32_t l2_bytes, shared_bytes_block_optin, shared_bytes_sm;
 } device_info;
 
-/* CUDA's answers. The first: driver, runtime and count. The other, for one existing device: error, mode and
- * architectures, and its facts as far as CUDA gives them. */
+/* Fills `driver`, `runtime`, `missing`, `error` and `count` of the answer. */
 void device_ask_count(device_answer *answer);
+/* Fills `error`, `mode` and `architectures` for an existing device, and the device's facts. After a failure, info has
+ * the facts that CUDA gave before it. */
 stage_status device_ask(int32_t index, device_info *info, device_answer *answer);
 
-/* The next two call it, and return CUDA's answer as a sentence (device_probe.c). */
+/* The next two call these two, and turn CUDA's answer into a sentence (device_probe.c). */
 
 /* Number of devices that the driver lists; 0 with a reason (zero-terminated) if there is no driver, no device, or the
  * driver is older than this build needs. */
@@ -47,8 +48,8 @@ int32_t device_count(char *reason, size_t reason_bytes);
  * only. */
 stage_status device_query(int32_t index, device_info *info, char *reason, size_t reason_bytes);
 
-/* Makes a device's primary context current until device_leave, which makes the caller's own current again. *previous:
- * for device_leave; -1 if it fails. */
+/* Makes a device's primary context current until device_leave, which restores the caller's context. *previous: the
+ * argument of device_leave; -1 after a failure, for which device_leave does nothing. */
 stage_status device_enter(int32_t index, int32_t *previous);
 void device_leave(int32_t previous);
 
@@ -76,8 +77,8 @@ stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not bl
 /* Whether a caller's stream is of another context than the current one, which is a device's primary context. */
 bool device_stream_is_foreign(cuda_stream stream);
 
-/* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too, and
- * go to the host. */
+/* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. device_copy_rows_to copies between any
+ * two of host and device. */
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream);
 stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream);
 stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,

@@ -52,7 +52,7 @@ typedef struct device_answer {
   int32_t major, minor; /* compute capability */
   int32_t mode;
   size_t memory_bytes, free_bytes; /* memory_bytes 0: unknown */
-  const char *architectures;       /* that this build has code for */
+  const char *architectures;       /* architectures that this build has code for */
 } device_answer;
 
 /* The kind of this build's code that a device runs: machine code, or PTX that its driver translates. */

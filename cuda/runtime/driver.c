@@ -23,7 +23,7 @@ static void *open_driver(void) {
   return library ? library : dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
 }
 
-/* The driver does not work in a forked child, where threads may have held the locks of this folder besides. */
+/* In a forked child the driver does not work, and threads of the parent may hold the locks of this folder. */
 static void leave_driver(void) {
   load.table = NULL;
   load.status = DEVICE_ERROR_FORKED;

@@ -1,8 +1,8 @@
 /*
- * The CUDA driver's functions as a table, loaded at run time; the types and constants of its interface that they need.
+ * The CUDA driver's functions as a table, loaded at run time, and the types and constants that they need.
  *
  * NVIDIA documents them as the driver API and keeps them from one driver to the next, so that no toolkit is needed
- * here. tests/fake_device/driver/driver_types.c compares them with the toolkit's cuda.h where there is one.
+ * here. If a toolkit is installed, tests/fake_device/driver/driver_types.c compares them with its cuda.h.
  */
 #ifndef HARTSIFT_CUDA_RUNTIME_DRIVER_H
 #define HARTSIFT_CUDA_RUNTIME_DRIVER_H
@@ -184,7 +184,7 @@ typedef struct driver_table {
 #undef DRIVER_ENTRY
 } driver_table;
 
-/* What loading the driver has given. */
+/* Result of loading the driver. */
 typedef struct driver_load {
   const driver_table *table; /* null: there is none that can be used */
   int32_t version;           /* 1000 * major + 10 * minor; 0: no driver */

@@ -143,8 +143,6 @@ static inline launch_size launch_grid_2d(int32_t columns, int32_t columns_a_bloc
   return launch_2d((uint32_t)ceil_div(columns, columns_a_block), (uint32_t)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
 }
 
-/* Steps that are no kernels: to the list, or to the device. */
-
 /* Steps before STEP_RECORD are nodes of a graph. */
 typedef enum step_kind { STEP_KERNEL, STEP_COPY_TO, STEP_COPY_FROM, STEP_CLEAR, STEP_RECORD, STEP_WAIT } step_kind;
 
@@ -152,7 +150,7 @@ typedef struct launch_step {
   step_kind kind;
   cuda_stream stream;
   cuda_event event;      /* the event that is recorded, or waited for */
-  launch_kernel *kernel; /* its arguments: pointers to each, all of them in the list */
+  launch_kernel *kernel; /* with pointers to its arguments, which the list stores */
   void **arguments;
   launch_size grid, block;
   size_t bytes; /* bytes copied or cleared; for a kernel, bytes of its dynamic shared memory */
@@ -160,6 +158,7 @@ typedef struct launch_step {
   const void *from;
 } launch_step;
 
+/* Adds a step that is no kernel to the thread's list if one has begun, else runs it. */
 stage_status launch_step_run(const launch_step *step);
 
 /* Nodes keep the priorities of the streams that they were captured on; if the driver refuses, all run with the priority

@@ -15,9 +15,9 @@ extern "C" {
 #endif
 
 typedef struct launch_list launch_list;
-typedef struct CUgraph_st *cuda_captured; /* maximum nodes of a graph */
+typedef struct CUgraph_st *cuda_captured; /* a graph that cannot run yet */
 typedef struct CUgraphNode_st *cuda_node; /* a launch, copy or clear of a graph */
-enum { LISTED_NODES_MAX = 192 };
+enum { LISTED_NODES_MAX = 192 };          /* maximum nodes of a graph */
 
 /* A graph that can be updated; all null: there is none. */
 typedef struct listed_graph {
@@ -37,12 +37,12 @@ stage_status launch_list_end(launch_list *list, stage_status recorded);
 /* Returns a value that is equal for lists whose graphs differ only in kernels, grids, arguments, addresses and
  * sizes. 0: the list was too long. */
 uint64_t launch_list_shape(const launch_list *list);
-/* Makes the graph, which comes from a list of the same shape or does not exist yet, run the list. Once for each
- * list. stream: the one that all other streams of the list wait for first. Launches of the graph in flight are not
+/* Makes the graph run the list. The graph must be of a list of the same shape, or not exist yet. A list may be used
+ * once. stream: the stream that all other streams of the list wait for first. Launches of the graph in flight are not
  * affected. After a failure there is no graph. */
 stage_status launch_list_to_graph(launch_list *list, cuda_stream stream, listed_graph *graph);
 
-/* Releases the graph as one that is no longer updated, for device_graph_destroy; leaves none. */
+/* Returns the graph, which can no longer be updated; the caller frees it with device_graph_destroy. */
 cuda_graph listed_graph_take(listed_graph *graph);
 void listed_graph_free(listed_graph *graph);
 
