@@ -53,7 +53,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   return st;
 }
 
-/* Allocates what a context holds on the device besides frame memory. This also shows that the device is usable and runs
+/* Creates the context's streams, events and tables on the device. This also shows that the device is usable and runs
    this build's code. */
 static hs_status start_device(hs_context *c, char *message, size_t bytes) {
   cuda_state *s = cuda_of(c);
@@ -172,7 +172,8 @@ hs_status cuda_frame_open(hs_context *c, const hs_context *owner, const char *va
   return HS_OK;
 }
 
-/* Results with fewer bytes are copied, which takes about 10 us: lending would tie up a block for little. */
+/* Results with fewer bytes are copied, which takes about 10 us: a borrowed block would not be available for other
+ * results. */
 enum { LENT_BYTES_MIN = 128 << 10 };
 
 hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
@@ -292,7 +293,7 @@ static hs_status begin(hs_context *c, const frame_request *r, const frame_placem
   if (st != HS_OK) return context_reset_capacities(c, st);
   if (s->plan.geometry.octave_count > 0) {
     if (placement->user_keypoints.count > 0)
-      memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* its lists may lie where masks were */
+      memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* its lists may have overwritten masks */
     else
       st = clear_masks(c, placement);
     return st == HS_OK ? launch(c, r, placement) : st;

@@ -6,7 +6,7 @@
  * than the table has entries, none is ever recorded.
  *
  * The first frame of a kind is launched kernel by kernel if its context works on one frame at a time. Workers would
- * wait for each other at each of these launches, because the driver takes one at a time. Instead they list the frame's
+ * wait for each other at each launch, because the driver takes one launch at a time. Instead they list the frame's
  * launches, which needs no driver, and change a spare graph to that list. This takes a tenth of the time of making a
  * graph.
  */
@@ -16,7 +16,7 @@
 #include "cuda/runtime/launch_list.h"
 #include "cuda/keypoints/frame_view.h"
 
-/* What a recorded graph depends on. Keys are compared as bytes, so their padding must be zero. */
+/* The properties of a frame that its graph depends on. Keys are compared as bytes, so their padding must be zero. */
 typedef struct graph_key {
   int32_t width, height, type, layout;
   float range_low, range_high;
@@ -37,7 +37,7 @@ typedef struct graph_entry {
   cuda_frame_view *views;
 } graph_entry;
 
-/* A graph shared by frames met for the first time; each changes it to its own launches. */
+/* A graph shared by frames met for the first time; each frame changes it to the frame's launches. */
 typedef struct graph_spare {
   listed_graph listed;
   uint64_t shape; /* shape of the list that it was made from; 0: there is no graph */

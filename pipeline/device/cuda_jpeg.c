@@ -7,7 +7,7 @@
 #include "pipeline/device/cuda_state.h"
 
 /* DEVICE_SHARE: a worker decodes only what fits into 1 / DEVICE_SHARE of the device's memory. PACKED_MAX: bytes of
-   pinned memory; bounds what a file of any content can ask for. */
+   pinned memory; limits the memory that a damaged or hostile file can request. */
 enum { ROW_ALIGNMENT = 128, ALIGNMENT = 256, DEVICE_SHARE = 64, PACKED_MAX = 64 << 20, CLASS_MIN = 1 << 20 };
 
 _Static_assert(sizeof(uint32_t) * JPEG_GROUP_MAX <= ALIGNMENT, "the words stand in front of the pictures");
@@ -21,7 +21,7 @@ static size_t size_class(size_t bytes) {
   return bytes <= CLASS_MIN ? CLASS_MIN : align(bytes, step);
 }
 
-/* Returns the largest request of any worker: pictures of the same sizes come to all workers, and growing later would
+/* Returns the largest request of any worker. All workers get pictures of the same sizes, and growing later would
    free memory, which waits for the device. With max_memory_bytes, returns only this worker's request. */
 static size_t wanted_by_all(const hs_context *c, atomic_size_t *most, size_t bytes) {
   size_t seen = atomic_load(most);

@@ -31,7 +31,7 @@ void cuda_primitives_free(cuda_primitives *p, const hs_allocator *allocator) {
 
 size_t cuda_primitives_bytes(const cuda_primitives *p) { return p->slab_bytes + (p->zeros ? sizeof(zero_words) : 0); }
 
-/* Allocates what a context's first call needs. */
+/* Makes the event and the zero words, at a context's first call. */
 static stage_status open_memory(cuda_primitives *p, cuda_stream stream) {
   void *zeros = NULL;
   stage_status st = p->done ? STAGE_OK : device_event_create(&p->done, false);

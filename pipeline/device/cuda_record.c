@@ -216,7 +216,7 @@ static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
   return st == STAGE_OK ? device_event_wait(s->joined[side], waiting) : st;
 }
 
-/* Makes levels 1..S of the octaves from `first` on, each octave's level 0 with the one before. Orientation and
+/* Makes levels 1..S of the octaves from `first` on. Each octave also makes level 0 of the next. Orientation and
    descriptors read levels 0..S. */
 static stage_status record_described_levels(const recording *r, int32_t first) {
   stage_status st = STAGE_OK;
@@ -247,7 +247,7 @@ static stage_status record_pyramid(const recording *r, const record_target *targ
   return st;
 }
 
-/* The addresses of the results, in the frame's own memory. */
+/* Addresses of the results, in the slab. */
 _Static_assert(DEVICE_OUTPUTS_AT % sizeof(void *) == 0 &&
                    DEVICE_OUTPUTS_AT + sizeof(cuda_outputs) <= DEVICE_COUNTS_BYTES,
                "room for where the results go");

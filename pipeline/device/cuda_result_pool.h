@@ -8,7 +8,7 @@
  * borrowed at once; further results are copied. So a program that keeps all its results does not pin all the machine's
  * memory.
  *
- * In a forked child blocks are neither given back nor freed, because only the parent has the device.
+ * In a forked child blocks are neither returned nor freed, because only the parent has the device.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_RESULT_POOL_H
 #define HARTSIFT_DEVICE_CUDA_RESULT_POOL_H

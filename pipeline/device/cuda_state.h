@@ -94,7 +94,7 @@ typedef struct frame_readback {
 typedef struct cuda_jpeg {
   decoder_state state;
   char reason[JPEG_REASON_BYTES];
-  atomic_size_t packed_max, decoded_max; /* largest request of any of these contexts, bytes */
+  atomic_size_t packed_max, decoded_max; /* largest request of a context that shares this, bytes */
 } cuda_jpeg;
 
 /* Memory of a context for matching on its device. */
@@ -131,7 +131,7 @@ typedef struct cuda_state {
   unsigned char *user_lists; /* pinned: lists of user keypoints */
   uint32_t user_capacity;
   uint32_t user_overflow;  /* features of the last user-keypoint frame if they exceeded its list; 0: they did not */
-  uint32_t extra_capacity; /* features that results have room for beyond those of a frame's lists */
+  uint32_t extra_capacity; /* capacity of the results in features, beyond the capacity of a frame's lists */
   cuda_result_pool *pool;  /* shared by a context and its workers */
   result_set results[RESULT_SETS];
   int32_t set; /* index of the set in use */
@@ -310,7 +310,7 @@ void cuda_memory_reason(const struct cuda_state *state, const char *what, size_t
 
 /* ------------------------------------------------------------------ the plan of a frame in tiles (cuda_tile_plan.c)
 
-   A tile's levels are made on a crop of the picture as if the crop were the whole picture. The border rule is wrong at
+   A tile's levels are made on a crop of the picture as if the crop were the picture. The border rule is wrong at
    the crop's inner edges; these errors stay within the margins of tile_plan.h. */
 
 /* Further inputs of a tiled plan. */

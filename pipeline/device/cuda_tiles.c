@@ -67,8 +67,8 @@ static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_memory
   return plan_side(c, r, TILE_SIDE_MIN, room);
 }
 
-/* Returns the device bytes that the frame may take. If the device's free memory bounds it, its own slab counts as
-   free. */
+/* Returns the device bytes that the frame may take. If the device's free memory is the limit, the context's slab counts
+   as free. */
 static uint64_t device_max(hs_context *c, hs_status status) {
   const uint64_t limit = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX;
   size_t free_bytes = 0, all = 0;
