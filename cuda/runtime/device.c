@@ -67,8 +67,8 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
     take_error(load->status ? load->status : DRIVER_NOT_INITIALIZED, a);
     return STAGE_DEVICE;
   }
-  driver_status status =
-      read_properties(driver, index, info, &device); /* info lists a device that cannot be used, too */
+  /* the properties of a device that cannot be used are reported too */
+  driver_status status = read_properties(driver, index, info, &device);
   info->code = device_code_of(HARTSIFT_CUDA_ARCHITECTURE_NAMES, info->major, info->minor);
   if (status == DRIVER_SUCCESS && driver->device_attribute(&mode, DRIVER_COMPUTE_MODE, device) == DRIVER_SUCCESS)
     a->mode = mode;

@@ -38,7 +38,7 @@ void device_ask_count(device_answer *answer);
  * the facts that CUDA gave before it. */
 stage_status device_ask(int32_t index, device_info *info, device_answer *answer);
 
-/* The next two call these two, and turn CUDA's answer into a sentence (device_probe.c). */
+/* The next two functions turn these answers into a sentence (device_probe.c). */
 
 /* Number of devices that the driver lists; 0 with a reason (zero-terminated) if there is no driver, no device, or the
  * driver is older than this build needs. */
