@@ -1,7 +1,7 @@
 /*
  * Histograms of integer votes: in shared memory by atomics, and of a warp without atomics.
  *
- * The one in shared memory has COPIES interleaved copies, which are cleared, added to, and folded. Atomics on one
+ * The histogram in shared memory has COPIES interleaved copies, which are cleared, added to, and folded. Atomics on one
  * address, or on different addresses of one bank, wait for each other, and neighbouring lanes often vote for the
  * same bin. So lane l votes in copy l % COPIES. The copies of a bin are words bin * COPIES to bin * COPIES + COPIES
  * - 1, in separate banks; COPIES is a power of two up to 32. The histogram belongs to a warp or to a block: THREADS

@@ -164,7 +164,7 @@ static __device__ __forceinline__ void add_group(const double *x, const double *
 }
 
 /* Applies all `count` taps of a step, padded with zero taps at the end to a multiple of V. Tap j of output k needs
- * element V t + k + (filled - 1 - j) of the stretch. So each V taps use the samples of those before, moved by V,
+ * element V t + k + (filled - 1 - j) of the stretch. So V taps use the samples of the previous V taps, moved by V,
  * and V new ones. start: the first tap begins the sums. */
 template <typename E>
 static __device__ __forceinline__ void add_taps(const double *s_x, const double *s_c, int32_t count, bool start,
@@ -189,14 +189,13 @@ static __device__ __forceinline__ void add_taps(const double *s_x, const double 
 
 /*
  * Does      convolution with more than 7 taps: convolve_f32_ref, convolve_f64_ref.
- * Launch    blocks of 256 threads; x: 2048 (f64: 1024) outputs of a row each, 8 (4) a thread; y: rows, at most 65535,
- *           looping.
- * Shared    20.3 (f64: 12.5) KiB, and 2 KiB of taps.
- * Reads     the signal, the taps. Writes out.
+ * Launch    blocks of 256 threads; x: 2048 (f64: 1024) outputs of a row per block, 8 (4) per thread; y: rows, at most
+ * 65535, looping. Shared    20.3 (f64: 12.5) KiB, and 2 KiB of taps. Reads     the signal, the taps. Writes out.
  * Barriers  before and after the samples and taps of a step are staged; before and after the results are staged,
  *           which are then written in the order of memory.
  * Limits    no empty signal. Order: the contract's, from the first tap on.
- * Cost      a sample read and written; an operation in double a tap (f64: 10): bound by those from some 30 (f64: 9) on.
+ * Cost      a sample read and written, and an operation in double per tap (f64: 10), which is the bound from some 30
+ *           (f64: 9) taps on.
  */
 template <typename E> static __device__ __forceinline__ void convolve_long(const long_params &p) {
   constexpr int V = long_shape<E>::outputs;

@@ -157,8 +157,8 @@ static __device__ __forceinline__ void histogram_of_block(const byte_rows &in, c
                                                           &counts[t]);
 }
 
-/* Writes the level of each value to s_levels, thread t that of value t. All threads of a block of 256 must call.
-   s_sums, s_first: 32 words each, as in reductions.cuh. */
+/* Writes the level of each value to s_levels; thread t writes the level of value t. All threads of a block of 256 must
+   call. s_sums, s_first: 32 words each, as in reductions.cuh. */
 static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint8_t *s_levels, uint64_t *s_sums,
                                                    int32_t *s_first) {
   const int32_t t = (int32_t)threadIdx.x;
@@ -188,8 +188,8 @@ static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint3
  * Launch    one-dimensional, at most 4 blocks of 256 threads per multiprocessor, looping over vectors of 16 bytes,
  *           2 at a time; each block makes the levels anew.
  * Shared    8.6 KiB: the levels once in every bank.
- * Reads     counts, the view: any address, width, stride. Writes out, in vectors where it is as aligned as the view,
- *           which may be the same memory: a byte is read and written by one thread.
+ * Reads     counts, the view: any address, width, stride. Writes out, in vectors if it is as aligned as the view,
+ *           which may be the same memory: one thread reads and writes a byte.
  * Barriers  while the levels are made.
  * Limits    counts add up to the view's elements. Order: repeatable.
  * Cost      2 bytes of memory and 6 instructions per byte, one of them a load from shared memory without conflicts.

@@ -32,7 +32,7 @@ static __device__ __forceinline__ bool last_block(uint32_t *ticket, uint32_t *s_
 /* Vectors of 16 bytes that a thread has in flight. */
 enum { REDUCE_VECTORS = 4 };
 
-/* Divisions take time, and most calls need none. */
+/* Avoids the division, which takes time, for most calls. */
 static __device__ __forceinline__ double divided(double sum, double divisor) {
   return divisor == 1.0 ? sum : sum / divisor;
 }
@@ -96,7 +96,7 @@ static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &
  *           before and after.
  * Barriers  of the block's reduction and of the ticket.
  * Limits    no empty view. Order: repeatable, integer sums and extremes.
- * Cost      16 bytes per vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
+ * Cost      16 bytes per vector; some 12 (sum) or 20 instructions, 60 more if rows have gaps.
  */
 template <int BYTES, bool RANGE, bool FLAT>
 static __device__ __forceinline__ void reduce_integers(const byte_rows &in, integer_partial *partials, uint32_t *ticket,
@@ -145,14 +145,14 @@ static __device__ __forceinline__ void reduce_integers(const byte_rows &in, inte
 }
 
 /*
- * Does      the sums of all chunks; with at most 1024 of them their sum, too: sum_chunks_f32_ref, sum_chunks_f64_ref.
+ * Does      the sums of all chunks; also their sum if there are at most 1024: sum_chunks_f32_ref, sum_chunks_f64_ref.
  * Launch    one-dimensional, blocks of 8 warps, at most 4 per multiprocessor, one warp per chunk, looping; the last
  *           block ends the sum.
  * Shared    4 bytes.
  * Reads     the view, aligned for its type. Writes sums [chunks], the result; ticket is 0 before and after.
  * Barriers  of the ticket.
  * Limits    no empty view. Order: the contract's fixed tree.
- * Cost      an element's bytes, a conversion and an addition in double an element: bound by memory.
+ * Cost      per element its bytes, a conversion and an addition in double: bound by memory.
  */
 template <typename E, bool FLAT>
 static __device__ __forceinline__ void reduce_sum(const element_rows &in, double *sums, uint32_t *ticket,
@@ -184,7 +184,7 @@ static __device__ __forceinline__ void block_reduce_range(lane_range &r, lane_ra
  * Reads     the view, aligned for its type. Writes partials [blocks][2], the results; ticket is 0 before and after.
  * Barriers  of the block's reduction and of the ticket.
  * Limits    no empty view. Order: repeatable; which zero or NaN was met makes no difference.
- * Cost      an element's bytes, a conversion and two comparisons in double an element: bound by memory.
+ * Cost      per element its bytes, a conversion and two comparisons in double: bound by memory.
  */
 template <typename E, bool FLAT>
 static __device__ __forceinline__ void reduce_range(const element_rows &in, double (*partials)[2], uint32_t *ticket,

@@ -7,7 +7,7 @@
 #include "cuda/primitives/tile_grid.cuh"
 #include "cuda/runtime/launch.h"
 
-/* Returns how many of so many blocks are resident: a multiprocessor must have threads for them. */
+/* Returns the number of `blocks` blocks that can be resident: compute capability 7.5 has threads for 4. */
 static constexpr int tile_blocks_resident(int blocks) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
   return blocks < 4 ? blocks : 4;
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void add_rest(byte_stats &s, const tile_column
   if constexpr (ROWS > 1) add_rest<WORDS, READING, ROWS / 2>(s, c, at, rows, stride, t);
 }
 
-/* A row byte by byte. */
+/* Adds a row byte by byte. */
 static __device__ __forceinline__ void add_row_apart(byte_stats &s, const uint8_t *p, uint32_t first, uint32_t end,
                                                      const byte_threshold &t) {
 #pragma unroll 1
@@ -90,7 +90,7 @@ static __device__ __forceinline__ void add_row_apart(byte_stats &s, const uint8_
   }
 }
 
-/* All rows of a column. */
+/* Adds all rows of a column. */
 template <int WORDS, tile_reading READING, int ROWS>
 static __device__ __forceinline__ void add_column(byte_stats &s, const tile_column<WORDS> &c, size_t stride,
                                                   const byte_threshold &t) {
@@ -135,7 +135,8 @@ static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_
 #pragma unroll
   for (int w = 0; w < WORDS; w++) c.masks[w] = mask_from((int32_t)twice - 4 * w);
   if (READING == TILE_ALIGNED) return c;
-  if (c.bytes == 0 && p.grid.stride_bytes < BYTES + 4) c.bytes = BYTES; /* many rows could reach out */
+  if (c.bytes == 0 && p.grid.stride_bytes < BYTES + 4)
+    c.bytes = BYTES; /* words of many rows could reach beyond the view */
   if (c.bytes != 0) return c;
   c.first_apart = ((uintptr_t)c.at & ~(uintptr_t)3) < (uintptr_t)p.grid.data;
   if (t.y + first + rows == p.grid.height) {
@@ -194,18 +195,18 @@ static __device__ __forceinline__ void add_segment(tile_byte_segment &r, const t
 
 /*
  * Does      statistics of tiles of bytes, or of segments of tiles: tile_u8_ref.
- * Launch    x: groups of tiles side by side, as many as their rows have units for 256 threads, 1 where a row has more;
- *           y: rows of tiles, at most 65535, looping; z: segments of a tile. Threads: tiles x units of a row, up to
- *           256. A unit is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS a multiprocessor.
+ * Launch    x: groups of neighbouring tiles, as many as have units in a row for 256 threads, at least 1; y: rows of
+ *           tiles, at most 65535, looping; z: segments of a tile. Threads: tiles x units of a row, up to 256. A unit
+ *           is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS blocks per multiprocessor.
  * Shared    16 bytes per tile of the block: 4 KiB at most.
- * Reads     the view. Aligned: the units of a tile are, but for the last ones of a row of tiles. Else any address,
- *           width, stride and tile, joining words. Where words would reach beyond the view, or are wider than a tile,
- *           bytes are read one by one.
+ * Reads     the view. TILE_ALIGNED: all units are aligned, except the last ones of a row of tiles. Otherwise any
+ *           address, width, stride and tile; words are joined from two. Bytes are read one by one if words would reach
+ *           beyond the view, or are wider than a tile.
  * Writes    tiles, or segments.
  * Barriers  before and after the threads of a tile add their figures.
  * Limits    a segment has at most 2^24 bytes, unless a single row of a unit has. Order: repeatable, integers only.
- * Cost      4 bytes and, as compiled for sm_90, some 8 instructions per word, 10 to 12 where words are joined; 250
- *           for a column: bound by memory from some 16 rows on.
+ * Cost      4 bytes and, as compiled for sm_90, some 8 instructions per word, 10 to 12 if words are joined; 250 per
+ *           column: bound by memory from some 16 rows on.
  */
 template <int WORDS, tile_reading READING, int ROWS>
 static __device__ __forceinline__ void tile_bytes(const tile_bytes_params &p) {

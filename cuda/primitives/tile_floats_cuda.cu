@@ -60,8 +60,8 @@ static __device__ __forceinline__ void add_float(float v, float threshold, doubl
       : "f"(v), "f"(threshold));
 }
 
-/* ROWS rows of 32 elements; all loads are issued before the first value is used. s_offset: this lane's offsets in the
- * list. */
+/* Adds ROWS rows of 32 elements; all loads are issued before the first value is used. s_offset: the lane's offsets in
+ * the list. */
 template <int ROWS>
 static __device__ __forceinline__ void add_rows(const float *tile, const uint32_t *&s_offset, float threshold,
                                                 double &sum, element_range<float> &found) {
@@ -85,7 +85,7 @@ static __device__ __forceinline__ void add_rows(const float *tile, const uint32_
   for (int k = 0; k < ROWS; k++) add_float(v[k], threshold, sum, found);
 }
 
-/* The rest of `rows`, less than 2 * ROWS of them. */
+/* Adds the remaining `rows`, fewer than 2 * ROWS. */
 template <int ROWS>
 static __device__ __forceinline__ void add_rest(const float *tile, const uint32_t *&s_offset, uint32_t rows,
                                                 float threshold, double &sum, element_range<float> &found) {
@@ -93,7 +93,7 @@ static __device__ __forceinline__ void add_rest(const float *tile, const uint32_
   if constexpr (ROWS > 1) add_rest<ROWS / 2>(tile, s_offset, rows, threshold, sum, found);
 }
 
-/* This lane's sum of a chunk of `count` elements, and their extremes. */
+/* Returns the lane's sum of a chunk of `count` elements, and adds to their extremes. */
 static __device__ __forceinline__ double add_chunk(const float *tile, const uint32_t *s_list, uint32_t count,
                                                    float threshold, element_range<float> &found) {
   const uint32_t lane = threadIdx.x % WARP_LANES;
@@ -143,8 +143,8 @@ static __device__ __forceinline__ void narrow_tile(const tile_floats_params &p, 
     tile_write(&p.tiles[row * p.grid.columns + p.whole_columns], sum, (double)rows.count, range.low, range.high, above);
 }
 
-/* Offset of each element of a full-width tile from its first one, in elements: groups of 4 rows of 32, a lane's 4
- * offsets together. All threads of a block. */
+/* Lists the offset of each element of a full-width tile from its first one, in elements: groups of 4 rows of 32, in
+ * which the 4 offsets of a lane follow each other. All threads of a block must call. */
 static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t *s_list) {
   const uint32_t width = (uint32_t)g.tile_width, count = width * (uint32_t)g.tile_height;
   for (uint32_t i = threadIdx.x; i < count; i += FLOATS_THREADS) {

@@ -39,8 +39,8 @@ static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, 
  * Launch    one-dimensional, blocks of 8 warps, one warp per segment of a tile.
  * Shared    none. Barriers: none.
  * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
- * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
- * Cost      an element's bytes; some 12 instructions an element, two of them in double.
+ * Limits    no empty tile. Order: the contract's fixed tree, over the elements of one tile.
+ * Cost      per element its bytes and some 12 instructions, two of them in double.
  */
 template <typename E> static __device__ __forceinline__ void tile_chunks(const tile_chunks_params &p) {
   const uint64_t item = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
@@ -62,13 +62,13 @@ template <typename E> static __device__ __forceinline__ void tile_chunks(const t
 }
 
 /*
- * Does      as tile_chunks_kernel, for f32 tiles most of whose chunks lie within a row: those are read without
- *           following rows.
+ * Does      as tile_chunks_kernel, for f32 tiles with most chunks within a row; these chunks are read without tests
+ *           for the end of a row.
  * Launch    one-dimensional, blocks of 8 warps, one warp per segment of a tile.
  * Shared    none. Barriers: none.
  * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
- * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
- * Cost      4 bytes and some 9 instructions an element, two of them in double; some 25 where a chunk turns a row.
+ * Limits    no empty tile. Order: the contract's fixed tree, over the elements of one tile.
+ * Cost      per element 4 bytes and some 9 instructions, two of them in double; some 25 in chunks of several rows.
  */
 extern "C" __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_wide_chunks_kernel(const __grid_constant__ tile_chunks_params p) {
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
   end_segment(p, item, index, rows.count, lane_total, range);
 }
 
-/* ROWS elements of this lane, 32 apart, at the offsets of a table; all loads are issued before the first value is
+/* Adds ROWS elements of the lane, 32 apart, at the offsets of a table; all loads are issued before the first value is
  * used. */
 template <typename E, int ROWS>
 static __device__ __forceinline__ void add_listed(const uint8_t *tile, const uint32_t *s_offset,
@@ -117,7 +117,7 @@ static __device__ __forceinline__ void add_listed(const uint8_t *tile, const uin
   }
 }
 
-/* The rest of `rows`, less than 2 * ROWS of them. */
+/* Adds the remaining `rows`, fewer than 2 * ROWS. */
 template <typename E, int ROWS>
 static __device__ __forceinline__ void add_listed_rest(const uint8_t *tile, const uint32_t *s_offset, uint32_t rows,
                                                        typename element_threshold<E>::type threshold,
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void add_listed_rest(const uint8_t *tile, cons
   if constexpr (ROWS > 1) add_listed_rest<E, ROWS / 2>(tile, s_offset, rows, threshold, lane, found);
 }
 
-/* As chunk_figures, of a chunk of `count` elements whose offsets in the tile are listed. */
+/* Works like chunk_figures, for a chunk of `count` elements whose offsets in the tile are listed. */
 template <typename E>
 static __device__ __forceinline__ double listed_figures(const uint8_t *tile, const uint32_t *s_offset, uint32_t count,
                                                         typename element_threshold<E>::type threshold,
@@ -166,8 +166,8 @@ template <typename E> static __device__ __forceinline__ void list_offsets(const 
  * Reads     the view, aligned for its type. Writes tiles.
  * Barriers  one, after the list.
  * Limits    tiles of at most TILE_LISTED_MAX elements, rows of tiles of less than 2^32 bytes.
- * Order     the contract's fixed tree, over each tile's own elements.
- * Cost      an element's bytes and some 10 instructions, two of them in double; some 300 for a tile.
+ * Order     the contract's fixed tree, over the elements of one tile.
+ * Cost      per element its bytes and some 10 instructions, two of them in double; some 300 instructions per tile.
  */
 template <typename E> static __device__ __forceinline__ void tile_listed(const tile_chunks_params &p) {
   __shared__ uint32_t s_offset[TILE_LISTED_MAX];
@@ -198,7 +198,7 @@ template <typename E> static __device__ __forceinline__ void tile_listed(const t
 
 /*
  * Does      the sums of 1024 sums of chunks each, because one block alone would read them slowly.
- * Launch    blocks of 8 warps, x: a warp 1024 chunks of a tile; y: tiles, looping.
+ * Launch    blocks of 8 warps, x: one warp per 1024 chunks of a tile; y: tiles, looping.
  * Shared    none. Barriers: none.
  * Reads     sums. Writes the next tree level of sums.
  * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes per chunk: bound by latency.
