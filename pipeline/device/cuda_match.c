@@ -16,12 +16,12 @@ typedef struct device_matching {
   size_t slab_bytes, pinned_bytes;
 } device_matching;
 
-/* Results that a request brings to the host. */
+/* Results that a request copies to the host. */
 typedef enum match_wanted { WANTED_NEAREST, WANTED_BOTH_NEAREST, WANTED_PAIRS, WANTED_MUTUAL_PAIRS } match_wanted;
 
 enum { ALIGNMENT = 256, VECTOR_BYTES = 16 };
 
-/* ------------------------------------------------------------------ room */
+/* ------------------------------------------------------------------ memory */
 
 /* Returns the next part of the slab, or null without a slab. Counts are below 2^31 and elements below 1 KiB, so sums
    fit. */
@@ -225,7 +225,7 @@ void cuda_match_destroy(hs_context *c) {
 
 enum {
   TILE_ROWS = 128,        /* a chunk's rows are a multiple of the kernel's tile */
-  CHUNK_FLOATS = 1 << 26, /* squares per chunk, and as much for its k nearest: 256 MiB each */
+  CHUNK_FLOATS = 1 << 26, /* squares per chunk, and entries for its k nearest: 256 MiB each */
   FOUND_MIN = 1 << 20     /* neighbours fetched at once; more if one row can have more */
 };
 
@@ -277,7 +277,7 @@ static hs_status make_search_memory(hs_context *c, const match_request *r, const
   return HS_OK;
 }
 
-/* Uploads both lists, and computes their places and norms. */
+/* Uploads both lists, and computes their positions and norms. */
 static stage_status upload_lists(const match_request *r, const match_placement *placement, const device_search *s,
                                  cuda_stream stream) {
   stage_status st = upload_list(r, placement, 0, &s->room, stream);
@@ -386,7 +386,7 @@ hs_status cuda_match_within(hs_context *c, const match_request *r, float bound, 
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
   hs_status st = make_search_memory(c, r, &placement, 0, &s);
-  /* Pinned memory has room for a pair (four words) for each row of the first list; counts and starts take two words. */
+  /* Pinned memory has four words for each row of the first list, for a pair; counts and starts take two words. */
   if (st == HS_OK) {
     s.host_counts = cuda_of(c)->matching->pinned;
     const stage_status done = upload_lists(r, &placement, &s, cuda_of(c)->stream);

@@ -28,9 +28,9 @@ static uint64_t first_samples(const frame_plan *plan) {
   return g->octave_count > 0 ? (uint64_t)g->width[0] * (uint64_t)g->height[0] : 0;
 }
 
-/* Decides how many of the listed features the results have room for. With max_features: as many as selection keeps;
-   selection by levels may keep more, so all listed ones. For pictures in flight without max_features: as many as
-   earlier pictures lead to expect. */
+/* Decides the capacity of the results in features. With max_features it is that limit, except that selection by levels
+   may keep all listed features. For pictures in flight without max_features it is estimated from earlier pictures.
+   Otherwise it is the capacity of the list. */
 static void decide_kept(const hs_context *c, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   const uint32_t listed = s->plan.request.feature_capacity, most = options_device_max(&c->options);
@@ -55,8 +55,8 @@ bool cuda_outgrows_results(hs_context *c, uint32_t features) {
   return true;
 }
 
-/* Returns how many octaves a frame has of which the first `searched` are searched: with pooling, also those that its
-   windows reach. */
+/* Returns the octaves of a frame whose first `searched` octaves are searched. With pooling, windows also read later
+   octaves. */
 static int32_t octaves_described(const hs_context *c, const source_view *v, int32_t searched) {
   const int32_t octaves = searched + domain_octaves(&c->params.domain, c->params.scales);
   pyramid_geometry whole;

@@ -70,7 +70,7 @@ static stage_status make_batch(const pair_matcher *p, pair_batch *b) {
   stage_status st = device_event_create(&b->finished, false);
   if (st == STAGE_OK) st = device_alloc(&slab, (size_t)p->batch_bytes + TASKS_BYTES);
   b->slab = slab;
-  /* A pair has at most as many matches as its first image has features: 16 bytes each, where the slab has 32 per
+  /* A pair has at most as many matches as its first image has features: 16 bytes each, while the slab has 32 per
      feature. So half of batch_bytes suffices. */
   if (st == STAGE_OK)
     st = device_alloc_pinned(&pinned, &d_pinned, TASKS_BYTES + COUNTS_BYTES + (size_t)p->batch_bytes / 2);

@@ -7,12 +7,12 @@
 #include "cuda/runtime/device.h"
 #include "pipeline/base/memory.h"
 
-/* Room for features of pictures in flight, before any of that size was seen: FEATURES_OF_MILLION per million samples,
-   and FEATURES_BESIDES more. Most photographs have fewer features. Those with more are repeated once, which costs less
-   than pinning memory that is not needed. */
+/* Capacity for the features of a picture in flight, before a picture of its size was seen: FEATURES_OF_MILLION per
+   million samples, plus FEATURES_BESIDES. Most photographs have fewer features. The frame of a picture with more is
+   repeated once, which costs less than pinning memory that is not needed. */
 enum { FEATURES_OF_MILLION = 1000, FEATURES_BESIDES = 1024, SIZE_CLASSES = 64 };
 
-/* When a block is made, free blocks may stay that together have at most FREE_BLOCKS_KEPT times its bytes. */
+/* When a block is made, free blocks stay if they have at most FREE_BLOCKS_KEPT times its bytes together. */
 enum { FREE_BLOCKS_KEPT = 4 };
 
 struct cuda_result_pool {
@@ -22,7 +22,7 @@ struct cuda_result_pool {
   int32_t device;
   int64_t process;                            /* process that owns the device */
   uint32_t owners;                            /* contexts that share the pool */
-  uint32_t borrowed;                          /* number of lent blocks */
+  uint32_t borrowed;                          /* number of blocks with borrowed arrays */
   uint32_t features_of_million[SIZE_CLASSES]; /* by the bit length of the number of samples; 0: none seen */
 };
 
@@ -39,7 +39,7 @@ static cuda_result_block *block_of(const cuda_result_pool *p, const void *pointe
   return NULL;
 }
 
-/* Takes the smallest free block (neither held nor lent) out of the list, if all free blocks together have more than
+/* Takes the smallest free block (neither held nor borrowed) out of the list, if all free blocks together have more than
    most_bytes; else returns null. Under the lock. */
 static cuda_result_block *take_out(cuda_result_pool *p, size_t most_bytes) {
   cuda_result_block **smallest = NULL;
@@ -60,12 +60,12 @@ static void free_block(cuda_result_block *b) {
   hs_memory_release(NULL, b);
 }
 
-/* Frees every block that is neither held nor lent. Under the lock; the device must be entered. */
+/* Frees every block that is neither held nor borrowed. Under the lock; the device must be entered. */
 static void free_blocks(cuda_result_pool *p) {
   for (cuda_result_block *b = take_out(p, 0); b; b = take_out(p, 0)) free_block(b);
 }
 
-/* Frees a pool without owners and without lent blocks. */
+/* Frees a pool without owners and without borrowed blocks. */
 static void end_pool(cuda_result_pool *p) {
   int32_t previous = -1;
   const bool entered = device_enter(p->device, &previous) == STAGE_OK;

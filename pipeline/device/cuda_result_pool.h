@@ -32,25 +32,26 @@ typedef struct cuda_result_block {
 
 /* Makes a pool of the device with one owner; null: no memory. */
 cuda_result_pool *cuda_result_pool_create(int32_t device);
-/* Add an owner and remove one. The last to leave frees all blocks that are not lent. The device must be entered. */
+/* The first adds an owner, the second removes one; the last owner to leave frees all blocks that are not borrowed. The
+   device must be entered. */
 cuda_result_pool *cuda_result_pool_share(cuda_result_pool *pool);
 void cuda_result_pool_leave(cuda_result_pool *pool);
 
-/* Makes *block a held block of at least `bytes` that is not lent. Keeps the present block if it is one, else replaces
-   it. The device must be entered. On failure *block is null. Statuses: STAGE_OUT_OF_MEMORY, STAGE_DEVICE. */
+/* Makes *block a held block of at least `bytes` that is not borrowed; keeps the present block if possible. The device
+ * must be entered. On failure *block is null. Statuses: STAGE_OUT_OF_MEMORY, STAGE_DEVICE. */
 stage_status cuda_result_pool_hold(cuda_result_pool *pool, size_t bytes, cuda_result_block **block);
 /* Ends the hold; null is allowed. */
 void cuda_result_pool_drop(cuda_result_pool *pool, cuda_result_block *block);
 
-/* Lends `arrays` arrays of the block to the caller, to be released through *allocator. False: `most` other blocks are
-   lent already. */
+/* Lets the caller borrow `arrays` arrays of the block, and release them by *allocator. False: `most` other blocks are
+   borrowed already. */
 bool cuda_result_pool_lend(cuda_result_pool *pool, cuda_result_block *block, uint32_t arrays, uint32_t most,
                            const hs_allocator **allocator);
 
-/* cuda_result_pool_capacity: features for which a picture in flight gets room, by the samples of its first octave: the
-   most that noted pictures had, and a quarter more. cuda_result_pool_note: notes a picture that has more features than
-   room; its frame is repeated. Both go by classes of size, because small pictures have more features per sample than
-   large ones. */
+/* cuda_result_pool_capacity returns the capacity in features for a picture in flight, from the samples of its first
+   octave: the most features of noted pictures, plus a quarter. cuda_result_pool_note notes a picture that exceeds its
+   capacity; its frame is repeated. Both distinguish classes of sizes, because small pictures have more features per
+   sample than large ones. */
 uint32_t cuda_result_pool_capacity(cuda_result_pool *pool, uint64_t samples);
 void cuda_result_pool_note(cuda_result_pool *pool, uint64_t samples, uint32_t features);
 
