@@ -2,12 +2,12 @@
 #include "cuda/runtime/device_reason.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "os/os_files.h"
 
 enum { MEBIBYTE = 1 << 20 };
 
@@ -28,9 +28,9 @@ static void say(sentence s, const char *format, ...) {
 }
 
 device_files device_files_of(const char *control) {
-  const int file = open(control, O_RDWR | O_CLOEXEC);
+  const int file = os_open(control, OS_READ_WRITE);
   if (file >= 0) {
-    (void)close(file);
+    os_close(file);
     return DEVICE_FILES_OPEN;
   }
   return errno == EACCES || errno == EPERM ? DEVICE_FILES_DENIED : DEVICE_FILES_ABSENT;

@@ -1,9 +1,9 @@
 /* Loads the CUDA driver and its functions. */
 #include "cuda/runtime/driver.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
+#include "os/os_process.h"
 #include "os/os_threads.h"
 
 static driver_table table;
@@ -19,8 +19,8 @@ static const struct {
     DRIVER_FUNCTIONS(DRIVER_SYMBOL)};
 
 static void *open_driver(void) {
-  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  return library ? library : dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
+  void *library = os_library_open("libcuda.so.1");
+  return library ? library : os_library_open("libcuda.so");
 }
 
 /* In a forked child the driver does not work, and threads of the parent may hold the locks of this folder. */
@@ -35,7 +35,7 @@ static void load_driver(void) {
   void *library = open_driver();
   if (!library) return;
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-    void *function = dlsym(library, functions[i].symbol);
+    void *function = os_library_function(library, functions[i].symbol);
     if (!function && !load.missing) load.missing = functions[i].symbol;
     memcpy((char *)&table + functions[i].offset, &function, sizeof function);
   }

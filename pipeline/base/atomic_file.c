@@ -1,21 +1,15 @@
 /*
  * Atomic file writing: temporary file, fsync, rename; see atomic_file.h.
  */
-#define _DEFAULT_SOURCE /* getentropy: musl declares it under this macro */
 #include "pipeline/base/atomic_file.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "os/os_process.h"
+#include "os/os_files.h"
 #include "pipeline/base/text.h"
 
 enum {
@@ -58,13 +52,13 @@ static size_t atomic_file_folder_length(const char *path) {
    dangling. */
 static bool atomic_file_follow_links(atomic_file *file) {
   for (int link = 0; link < ATOMIC_FILE_MAX_LINKS; link++) {
-    struct stat info;
+    os_info info;
     if (atomic_file_descriptor_of(file->target) >= 0) return true;
-    if (lstat(file->target, &info) != 0 || !S_ISLNK(info.st_mode)) return true;
+    if (!os_info_of_link(file->target, &info) || info.kind != OS_LINK) return true;
     /* file->temporary is still unused and serves as the buffer. */
-    const ssize_t length = readlink(file->target, file->temporary, sizeof file->temporary - 1);
+    const int64_t length = os_read_link(file->target, file->temporary, sizeof file->temporary);
     if (length <= 0) return false;
-    const size_t folder = file->temporary[0] == '/' ? 0 : atomic_file_folder_length(file->target);
+    const size_t folder = os_is_absolute(file->temporary) ? 0 : atomic_file_folder_length(file->target);
     if (folder + (size_t)length >= sizeof file->target) {
       errno = ENAMETOOLONG;
       return false;
@@ -78,19 +72,19 @@ static bool atomic_file_follow_links(atomic_file *file) {
 
 /* Opens the target itself, because a rename cannot replace it (pipe, device). */
 static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
-  file->stream = fopen(path, "wb");
+  file->stream = os_open_stream(path, "wb");
   return file->stream ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
 }
 
 /* Writes into an open descriptor, where the last writer stopped: a file that was opened for appending keeps its
    content. */
 static FILE *atomic_file_open_descriptor(atomic_file *file, int descriptor, const char *path) {
-  if (descriptor == STDOUT_FILENO) (void)fflush(stdout);
-  const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  file->stream = own >= 0 ? fdopen(own, "wb") : NULL;
+  if (descriptor == os_descriptor_of(stdout)) (void)fflush(stdout);
+  const int own = os_duplicate(descriptor);
+  file->stream = own >= 0 ? os_write_stream(own) : NULL;
   if (file->stream) return file->stream;
   atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
-  if (own >= 0) close(own);
+  if (own >= 0) os_close(own);
   return NULL;
 }
 
@@ -108,23 +102,21 @@ __attribute__((weak)) void atomic_file_gone(int slot) { (void)slot; }
 /* Returns an unpredictable number; without an entropy source, one that differs between runs. */
 static uint64_t atomic_file_random(void) {
   uint64_t number = 0;
-  if (getentropy(&number, sizeof number) == 0) return number;
-  struct timespec now = {0};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + ((uint64_t)getpid() << 40);
+  if (os_random(&number, sizeof number)) return number;
+  return os_time_ns() + ((uint64_t)os_process_id() << 40);
 }
 
 /* Locks a temporary file, so that atomic_file_remove_left does not delete it as left by a killed process. False if that
    function deleted the file before it was locked. On a file system without locks that function deletes nothing. */
 static bool atomic_file_lock(int descriptor) {
-  struct stat info;
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
-  return fstat(descriptor, &info) != 0 || info.st_nlink > 0;
+  os_info info;
+  if (!os_lock(descriptor)) return errno != EWOULDBLOCK;
+  return !os_info_of_open(descriptor, &info) || info.links > 0;
 }
 
 /* Creates the temporary file in the target's folder. Its name is short, so that even a target name of maximum length
    works. Returns a descriptor, or -1 with errno set. */
-static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
+static int atomic_file_create_temporary(atomic_file *file, os_open_mode mode) {
   const size_t folder = atomic_file_folder_length(file->target);
   for (int attempt = 0; attempt < ATOMIC_FILE_MAX_TRIES; attempt++) {
     char name[64];
@@ -138,11 +130,11 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
     memcpy(file->temporary + folder, name, (size_t)length + 1);
     /* Announced before the file exists, so that a signal in between finds it listed. */
     file->listed = atomic_file_begins(file->temporary);
-    const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    const int descriptor = os_open(file->temporary, mode);
     if (descriptor >= 0 && atomic_file_lock(descriptor)) return descriptor;
     if (descriptor >= 0) {
-      unlink(file->temporary);
-      close(descriptor);
+      os_remove(file->temporary);
+      os_close(descriptor);
       errno = EEXIST;
     }
     atomic_file_gone(file->listed);
@@ -151,58 +143,39 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
   return -1;
 }
 
-/* Returns the permissions for a file that gets another group: none for the new group; for others, at most those of the
-   old group, whose members now count as others. */
-static mode_t without_group(mode_t mode) { return (mode & 0700u) | (mode & (mode >> 3) & 07u); }
-
-/* Copies owner, group and permissions of the replaced file to the temporary file. The group is set first, in a separate
-   call: a process may be allowed to set the group but not the owner. */
-static bool atomic_file_copy_permissions(int descriptor, const struct stat *existing) {
-  struct stat own;
-  mode_t mode = existing->st_mode & 0777u;
-  if (fstat(descriptor, &own) != 0) return false;
-  if (own.st_gid != existing->st_gid && fchown(descriptor, (uid_t)-1, existing->st_gid) != 0) {
-    if (errno != EPERM) return false;
-    mode = without_group(mode);
-  }
-  if (own.st_uid != existing->st_uid && fchown(descriptor, existing->st_uid, (gid_t)-1) != 0 && errno != EPERM)
-    return false;
-  return fchmod(descriptor, mode) == 0;
-}
-
 /* True if the file is an SQLite database. No writer here produces one, so replacing it would destroy data. */
 static bool is_database(const char *path) {
   static const char magic[16] = "SQLite format 3";
   char start[sizeof magic];
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int descriptor = os_open(path, OS_READ);
   if (descriptor < 0) return false;
-  const ssize_t got = read(descriptor, start, sizeof start);
-  close(descriptor);
-  return got == (ssize_t)sizeof start && memcmp(start, magic, sizeof magic) == 0;
+  const int64_t got = os_read(descriptor, start, sizeof start);
+  os_close(descriptor);
+  return got == (int64_t)sizeof start && memcmp(start, magic, sizeof magic) == 0;
 }
 
-static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *existing) {
-  /* mode 0600 until the permissions of the replaced file are copied */
-  const int descriptor = atomic_file_create_temporary(file, existing ? 0600 : 0666);
+static FILE *atomic_file_open_temporary(atomic_file *file, const os_info *existing) {
+  /* for this user alone until the permissions of the replaced file are copied */
+  const int descriptor = atomic_file_create_temporary(file, existing ? OS_NEW_PRIVATE : OS_NEW);
   if (descriptor < 0)
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot create a file in the folder of", file->target);
   file->temporary_exists = true;
-  if (existing && !atomic_file_copy_permissions(descriptor, existing)) {
+  if (existing && !os_copy_permissions(descriptor, existing)) {
     atomic_file_fail(file, HS_ERR_IO, errno, "cannot copy the permissions of", file->target);
   } else {
-    file->stream = fdopen(descriptor, "wb");
+    file->stream = os_write_stream(descriptor);
     if (file->stream) return file->stream;
     atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", file->temporary);
   }
-  close(descriptor);
+  os_close(descriptor);
   atomic_file_abandon(file);
   return NULL;
 }
 
 /* Gets the status of an existing target. If links are not followed, a link counts as a missing file, and is
    replaced. */
-static bool atomic_file_exists(const char *path, bool follows_links, struct stat *existing) {
-  return (follows_links ? stat : lstat)(path, existing) == 0 && !S_ISLNK(existing->st_mode);
+static bool atomic_file_exists(const char *path, bool follows_links, os_info *existing) {
+  return (follows_links ? os_info_of : os_info_of_link)(path, existing) && existing->kind != OS_LINK;
 }
 
 static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follows_links) {
@@ -213,6 +186,7 @@ static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follo
   const size_t length = strlen(path);
   if (length >= sizeof file->target) return atomic_file_fail(file, HS_ERR_IO, ENAMETOOLONG, "cannot write to", path);
   memcpy(file->target, path, length + 1);
+  os_normalise_path(file->target);
   if (strcmp(path, "-") == 0) {
     file->keeps_stream = true;
     file->stream = stdout;
@@ -221,21 +195,20 @@ static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follo
 
   if (follows_links && atomic_file_follow_links(file) && atomic_file_descriptor_of(file->target) >= 0)
     return atomic_file_open_descriptor(file, atomic_file_descriptor_of(file->target), path);
-  struct stat existing;
+  os_info existing;
   const bool exists = atomic_file_exists(path, follows_links, &existing);
-  if (exists && S_ISDIR(existing.st_mode)) return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
-  if (exists && !S_ISREG(existing.st_mode)) return atomic_file_open_through(file, path);
+  if (exists && existing.kind == OS_FOLDER) return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
+  if (exists && existing.kind != OS_REGULAR) return atomic_file_open_through(file, path);
   if (!exists && path[length - 1] == '/') return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
   if (follows_links && !atomic_file_follow_links(file))
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot follow the link", path);
   if (exists) {
     /* A rename would replace even a write-protected file, so permission is checked here. */
-    if (access(path, W_OK) != 0) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
+    if (!os_may(path, OS_MAY_WRITE)) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
     if (is_database(path))
       return atomic_file_fail(file, HS_ERR_IO, 0, "an SQLite database would be lost: expected another name than", path);
-    struct stat followed;
-    if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino ||
-        followed.st_dev != existing.st_dev) {
+    os_info followed;
+    if (!os_info_of(file->target, &followed) || !os_is_same(&followed, &existing)) {
       /* A link of another process such as /proc/1/fd/1, whose text is not the path of the open file. */
       return atomic_file_open_through(file, path);
     }
@@ -252,31 +225,29 @@ FILE *atomic_file_open_over_links(atomic_file *file, const char *path) {
 /* Returns the errno of an earlier failed write. ferror gives no reason, and another call may have changed errno since.
    So only values that nothing but a write sets are trusted. */
 static int atomic_file_reason_of_failed_write(int error) {
-  return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EPIPE ? error : EIO;
+#ifdef EDQUOT
+  if (error == EDQUOT) return error;
+#endif
+  return error == ENOSPC || error == EFBIG || error == EPIPE ? error : EIO;
 }
 
-/* Syncs the target's folder, which makes a new name permanent. Returns 0 or errno. It is no error if the folder cannot
-   be opened for reading, or the file system has no fsync of folders. */
+/* Syncs the target's folder, which makes a new name permanent. Returns 0 or errno. */
 static int atomic_file_sync_folder(const atomic_file *file) {
   char folder[ATOMIC_FILE_PATH_BYTES] = ".";
   const size_t length = atomic_file_folder_length(file->target);
   if (length > 0) memcpy(folder, file->target, length);
   if (length > 0) folder[length] = '\0';
-  const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return 0;
-  const int error = fsync(descriptor) != 0 ? errno : 0;
-  close(descriptor);
-  return error == EINVAL || error == ENOTSUP ? 0 : error;
+  return os_sync_folder(folder) ? 0 : errno;
 }
 
 /* Closes the stream and renames the temporary file. A second descriptor holds the lock until the rename is done;
    otherwise atomic_file_remove_left could delete the file. Returns 0 or errno. */
 static int atomic_file_close_and_rename(atomic_file *file, int error) {
-  const int lock = file->temporary_exists ? fcntl(fileno(file->stream), F_DUPFD_CLOEXEC, 0) : -1;
+  const int lock = file->temporary_exists ? os_duplicate(os_descriptor_of(file->stream)) : -1;
   if (!file->keeps_stream && fclose(file->stream) != 0 && error == 0) error = errno;
   file->stream = NULL;
-  if (error == 0 && file->temporary_exists && rename(file->temporary, file->target) != 0) error = errno;
-  if (lock >= 0) close(lock);
+  if (error == 0 && file->temporary_exists && !os_rename(file->temporary, file->target)) error = errno;
+  if (lock >= 0) os_close(lock);
   return error;
 }
 
@@ -290,8 +261,7 @@ hs_status atomic_file_commit(atomic_file *file) {
   int error = fflush(file->stream) != 0 ? errno
               : failed_before           ? atomic_file_reason_of_failed_write(left_by_writes)
                                         : 0;
-  if (error == 0 && file->temporary_exists && fsync(fileno(file->stream)) != 0 && errno != EINVAL)
-    error = errno; /* EINVAL: a file system without fsync */
+  if (error == 0 && file->temporary_exists && !os_sync(file->stream)) error = errno;
   error = atomic_file_close_and_rename(file, error);
   if (error != 0) {
     atomic_file_fail(file, HS_ERR_IO, error, "cannot write", file->keeps_stream ? "standard output" : file->target);
@@ -312,35 +282,24 @@ bool atomic_file_is_temporary(const char *name) {
          strcmp(name + length - end, TEMPORARY_END) == 0;
 }
 
-/* Removes a temporary file unless a process holds its lock or another user owns it. */
-static void remove_if_left(int folder, const char *name) {
-  struct stat info;
-  const int descriptor = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) return;
-  if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && info.st_nlink == 1 &&
-      flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-    unlinkat(folder, name, 0);
-  close(descriptor);
-}
-
 void atomic_file_remove_left(const char *path) {
   atomic_file file;
   const size_t length = atomic_file_folder_length(path);
   if (length >= sizeof file.target) return;
   memcpy(file.target, path, length);
   memcpy(file.target + length, length > 0 ? "" : ".", length > 0 ? 1 : 2);
-  DIR *entries = opendir(file.target);
-  if (!entries) return;
-  for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries))
-    if (atomic_file_is_temporary(entry->d_name)) remove_if_left(dirfd(entries), entry->d_name);
-  closedir(entries);
+  os_folder *folder = os_folder_open(file.target, true);
+  if (!folder) return;
+  for (const char *name = os_folder_next(folder); name; name = os_folder_next(folder))
+    if (atomic_file_is_temporary(name)) os_folder_remove_unlocked(folder, name);
+  os_folder_close(folder);
 }
 
 void atomic_file_abandon(atomic_file *file) {
   if (file->stream && !file->keeps_stream) fclose(file->stream);
   file->stream = NULL;
   if (file->temporary_exists) {
-    unlink(file->temporary);
+    os_remove(file->temporary);
     atomic_file_gone(file->listed);
     file->temporary_exists = false;
   }

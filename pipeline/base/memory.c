@@ -1,17 +1,14 @@
 /* Memory: allocation through hs_allocator, and memory limits of the machine and its control groups; see memory.h. */
-#define _DEFAULT_SOURCE /* madvise */
-
 #include "pipeline/base/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
+
+#include "os/os_process.h"
+#include "os/os_files.h"
 
 /* Larger blocks use huge pages where available. Otherwise every row of the pyramid is on another page, and address
    translation took a fifth of the time. */
@@ -20,20 +17,14 @@ enum { HUGE_PAGE_BYTES = 2 << 20, HUGE_PAGES_FROM = 4 * HUGE_PAGE_BYTES };
 void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
   if (bytes == 0) bytes = 1;
   if (allocator && allocator->alloc) return allocator->alloc(bytes, allocator->user);
-  void *pointer = NULL;
   const bool large = bytes >= HUGE_PAGES_FROM;
-  if (posix_memalign(&pointer, large ? HUGE_PAGE_BYTES : HS_MEMORY_ALIGNMENT, bytes) != 0) return NULL;
-#ifdef MADV_HUGEPAGE
-  /* If the system refuses this advice, ordinary pages are used. The last, partial page is left out. */
-  if (large) (void)madvise(pointer, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
-#endif
-  return pointer;
+  return os_memory_alloc(bytes, large ? HUGE_PAGE_BYTES : HS_MEMORY_ALIGNMENT, large);
 }
 
 void hs_memory_release(const hs_allocator *allocator, void *pointer) {
   if (!pointer) return;
   if (!allocator || !allocator->alloc)
-    free(pointer);
+    os_memory_free(pointer);
   else if (allocator->release)
     allocator->release(pointer, allocator->user);
 }
@@ -61,11 +52,11 @@ static void take_least(machine_memory *memory, uint64_t bytes, const char *of) {
 
 /* Reads the beginning of a small kernel file as text; "" if it does not exist. */
 static void read_text(const char *path, char text[FILE_TEXT_BYTES]) {
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  ssize_t got = 0, filled = 0;
-  while (descriptor >= 0 && (got = read(descriptor, text + filled, (size_t)(FILE_TEXT_BYTES - 1 - filled))) > 0)
+  const int descriptor = os_open(path, OS_READ);
+  int64_t got = 0, filled = 0;
+  while (descriptor >= 0 && (got = os_read(descriptor, text + filled, (size_t)(FILE_TEXT_BYTES - 1 - filled))) > 0)
     filled += got;
-  if (descriptor >= 0) close(descriptor);
+  if (descriptor >= 0) os_close(descriptor);
   text[filled] = '\0';
 }
 
@@ -121,11 +112,8 @@ machine_memory machine_memory_in_groups(machine_memory memory, const char *root)
 
 machine_memory machine_memory_now(void) {
   machine_memory memory = {UINT64_MAX, "this machine"};
-  struct rlimit limit;
-  const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page_bytes > 0) take_least(&memory, (uint64_t)pages * (uint64_t)page_bytes, "this machine");
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    take_least(&memory, (uint64_t)limit.rlim_cur, "the limit of the address space");
+  take_least(&memory, os_memory_bytes(), "this machine");
+  take_least(&memory, os_address_bytes(), "the limit of the address space");
   return machine_memory_in_groups(memory, "");
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "os/os_process.h"
 #include "pipeline/include/hartsift.h"
 
 /* Returns the length of the text without an incomplete UTF-8 character at its end. */
@@ -67,8 +68,8 @@ void hs_message_set_errno(char *message, size_t bytes, int error, const char *fo
   va_end(arguments);
 
   char reason[128] = "";
-  if (strerror_r(error, reason, sizeof reason) != 0 || reason[0] == '\0')
-    snprintf(reason, sizeof reason, "error %d", error);
+  os_error_text(error, reason, sizeof reason);
+  if (reason[0] == '\0') snprintf(reason, sizeof reason, "error %d", error);
   const size_t used = strlen(message);
   const int wanted = snprintf(message + used, bytes - used, ": %s", reason);
   if (wanted > 0 && (size_t)wanted >= bytes - used) message[message_whole_characters(message, bytes - 1)] = '\0';

@@ -1,14 +1,13 @@
 /* Lists of images: files of a folder and of all folders below it, and lists of names in text; see hartsift_batch.h. */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "os/os_files.h"
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/text.h"
@@ -42,8 +41,7 @@ typedef struct passed_over {
 
 /* Identity of a folder, whatever its name. */
 typedef struct folder_key {
-  dev_t device;
-  ino_t number;
+  uint64_t device, number;
   bool is_set;
 } folder_key;
 
@@ -132,10 +130,10 @@ hs_status hs_explain_passed_over(const char *const *names, size_t count, char *t
 
 /* ---- searched folders */
 
-static folder_key *find_key(folder_key *keys, size_t capacity, const struct stat *info) {
-  const uint64_t mixed = ((uint64_t)info->st_ino ^ (uint64_t)info->st_dev << 40) * 0x9e3779b97f4a7c15u;
+static folder_key *find_key(folder_key *keys, size_t capacity, const os_info *info) {
+  const uint64_t mixed = (info->number ^ info->device << 40) * 0x9e3779b97f4a7c15u;
   size_t at = (size_t)(mixed >> 32) & (capacity - 1); /* capacity is a power of two */
-  while (keys[at].is_set && (keys[at].number != info->st_ino || keys[at].device != info->st_dev))
+  while (keys[at].is_set && (keys[at].number != info->number || keys[at].device != info->device))
     at = (at + 1) & (capacity - 1);
   return &keys[at];
 }
@@ -146,7 +144,7 @@ static bool grow_visited(folder_walk *walk) {
   if (!keys) return false;
   for (size_t i = 0; i < walk->visited_capacity; i++) {
     const folder_key *old = &walk->visited[i];
-    const struct stat info = {.st_dev = old->device, .st_ino = old->number};
+    const os_info info = {.device = old->device, .number = old->number};
     if (old->is_set) *find_key(keys, capacity, &info) = *old;
   }
   free(walk->visited);
@@ -156,12 +154,12 @@ static bool grow_visited(folder_walk *walk) {
 }
 
 /* Adds a folder to the visited ones; *is_new: it was not among them. False: out of memory. */
-static bool note_visited(folder_walk *walk, const struct stat *info, bool *is_new) {
+static bool note_visited(folder_walk *walk, const os_info *info, bool *is_new) {
   if (2 * walk->visited_count >= walk->visited_capacity && !grow_visited(walk)) return false;
   folder_key *key = find_key(walk->visited, walk->visited_capacity, info);
   *is_new = !key->is_set;
   walk->visited_count += *is_new;
-  *key = (folder_key){info->st_dev, info->st_ino, true};
+  *key = (folder_key){info->device, info->number, true};
   return true;
 }
 
@@ -198,30 +196,30 @@ static void note_unreadable(folder_walk *walk, const char *path, const char *wha
   if (walk->search->warn) walk->search->warn(walk->search->user, message);
 }
 
-static bool search_below(folder_walk *walk, const char *folder, const struct stat *info);
+static bool search_below(folder_walk *walk, const char *folder, const os_info *info);
 
 typedef enum entry_kind { ENTRY_UNKNOWN, ENTRY_FILE, ENTRY_OTHER, ENTRY_FOLDER, ENTRY_LINK_TO_FOLDER } entry_kind;
 
 /* Returns the kind of an entry; for a link, kind and *info are those of its target. A dangling link counts as a file,
    so that it is reported. */
-static entry_kind kind_of(folder_walk *walk, const char *path, struct stat *info) {
-  if (lstat(path, info) != 0) {
+static entry_kind kind_of(folder_walk *walk, const char *path, os_info *info) {
+  if (!os_info_of_link(path, info)) {
     if (errno != ENOENT) note_unreadable(walk, path, ""); /* only entries that vanished may be skipped silently */
     return ENTRY_UNKNOWN;
   }
-  const bool is_link = S_ISLNK(info->st_mode);
-  if (is_link && stat(path, info) != 0) {
+  const bool is_link = info->kind == OS_LINK;
+  if (is_link && !os_info_of(path, info)) {
     if (errno == ENOENT || errno == ELOOP || hs_is_image_name(path)) return ENTRY_FILE;
     note_unreadable(walk, path, "");
     return ENTRY_UNKNOWN;
   }
-  if (S_ISDIR(info->st_mode)) return is_link ? ENTRY_LINK_TO_FOLDER : ENTRY_FOLDER;
-  return S_ISREG(info->st_mode) ? ENTRY_FILE : ENTRY_OTHER;
+  if (info->kind == OS_FOLDER) return is_link ? ENTRY_LINK_TO_FOLDER : ENTRY_FOLDER;
+  return info->kind == OS_REGULAR ? ENTRY_FILE : ENTRY_OTHER;
 }
 
 /* Handles one entry of a folder; takes ownership of `path`. False: out of memory. */
 static bool look_at_entry(folder_walk *walk, char *path) {
-  struct stat info;
+  os_info info;
   bool done = path != NULL;
   const entry_kind kind = path ? kind_of(walk, path, &info) : ENTRY_UNKNOWN;
   const bool is_file = kind == ENTRY_FILE || kind == ENTRY_OTHER;
@@ -237,9 +235,9 @@ static bool look_at_entry(folder_walk *walk, char *path) {
 
 /* Searches a folder. A folder that a link leads to is searched only once. Other folders are found only once anyway, and
    must not be skipped on file systems with duplicate inode numbers. */
-static bool search_below(folder_walk *walk, const char *folder, const struct stat *info) {
+static bool search_below(folder_walk *walk, const char *folder, const os_info *info) {
   bool is_new = false;
-  if (walk->left_out.is_set && info->st_ino == walk->left_out.number && info->st_dev == walk->left_out.device) {
+  if (walk->left_out.is_set && info->number == walk->left_out.number && info->device == walk->left_out.device) {
     walk->findings->has_left_out = 1;
     return true;
   }
@@ -249,22 +247,21 @@ static bool search_below(folder_walk *walk, const char *folder, const struct sta
       hs_message_set(walk->findings->repeated_path, sizeof walk->findings->repeated_path, "%s", folder);
     return true;
   }
-  DIR *entries = opendir(folder);
+  os_folder *entries = os_folder_open(folder, true);
   if (!entries) {
     note_unreadable(walk, folder, "");
     return true;
   }
   bool done = true;
   while (done) {
-    errno = 0;
-    const struct dirent *entry = readdir(entries);
-    if (!entry) {
+    const char *name = os_folder_next(entries);
+    if (!name) {
       if (errno != 0) note_unreadable(walk, folder, " to its end");
       break;
     }
-    if (entry->d_name[0] != '.') done = look_at_entry(walk, join_path(folder, entry->d_name));
+    if (name[0] != '.') done = look_at_entry(walk, join_path(folder, name));
   }
-  closedir(entries);
+  os_folder_close(entries);
   return done;
 }
 
@@ -282,8 +279,8 @@ static bool search_links(folder_walk *walk) {
     walk->links = (path_list){0};
     qsort(now.paths, now.count, sizeof *now.paths, compare_paths);
     for (size_t i = 0; i < now.count; i++) {
-      struct stat info;
-      if (done && stat(now.paths[i], &info) == 0) done = search_below(walk, now.paths[i], &info);
+      os_info info;
+      if (done && os_info_of(now.paths[i], &info)) done = search_below(walk, now.paths[i], &info);
       free(now.paths[i]);
     }
     free(now.paths);
@@ -295,13 +292,13 @@ hs_status hs_find_images(const char *folder, const hs_image_search *search, hs_i
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!folder || !search || !search->take || !findings || !RESERVED_IS_CLEAR(search->reserved)) return HS_ERR_ARGUMENT;
   folder_walk walk = {.search = search, .findings = findings};
-  struct stat info;
+  os_info info;
   bool done = true;
   *findings = (hs_image_findings){0};
   list_endings(findings->endings, sizeof findings->endings);
-  if (search->left_out && stat(search->left_out, &info) == 0)
-    walk.left_out = (folder_key){info.st_dev, info.st_ino, true};
-  if (stat(folder, &info) != 0)
+  if (search->left_out && os_info_of(search->left_out, &info))
+    walk.left_out = (folder_key){info.device, info.number, true};
+  if (!os_info_of(folder, &info))
     note_unreadable(&walk, folder, "");
   else
     done = search_below(&walk, folder, &info) && search_links(&walk);
@@ -319,7 +316,7 @@ hs_status hs_find_images(const char *folder, const hs_image_search *search, hs_i
 static char *copy_line(const char *line, size_t length, bool has_returns) {
   while (has_returns && length > 0 && line[length - 1] == '\r') length--;
   if (length == 1 && line[0] == '-') return strdup("./-"); /* without "./", "-" would mean standard input */
-  return strndup(line, length);
+  return os_copy_text(line, length);
 }
 
 hs_status hs_read_image_list(const void *text, size_t size, const char *source, int32_t zero_ended,

@@ -3,8 +3,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "os/os_process.h"
+#include "os/os_files.h"
 #include "os/os_threads.h"
 #include "pipeline/cli/batch/batch_images.h"
 #include "pipeline/cli/batch/batch_report.h"
@@ -27,8 +28,8 @@ static cli_exit usage(const char *message) { return cli_fail(CLI_USAGE, COMMAND_
 static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
   const option_value *values = job->set->values;
   const char *path = values[OPTION_OUTPUT].text, *dot = strrchr(path, '.');
-  struct stat info;
-  const bool is_there = stat(path, &info) == 0, is_folder = is_there && S_ISDIR(info.st_mode);
+  os_info info;
+  const bool is_there = os_info_of(path, &info), is_folder = is_there && info.kind == OS_FOLDER;
   const hs_format named = hs_format_of_name(path);
   job->format = values[OPTION_FORMAT].is_set ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
   if (!values[OPTION_FORMAT].is_set && !is_folder && named == HS_FORMAT_COLMAP_DB) job->format = HS_FORMAT_COLMAP_DB;
@@ -306,7 +307,7 @@ cli_exit cmd_batch(const option_set *set) {
   }
   /* sets as many hardware queues as a GPU's workers have streams, because work in a shared queue waits for earlier
      work; a value that the user has set stays */
-  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
+  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "16", false);
   job->set = set;
   job->manifest.journal = -1;
   result = prepare_and_run(job);

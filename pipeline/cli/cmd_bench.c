@@ -7,8 +7,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_process.h"
+#include "os/os_files.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/cli/common/cli_common.h"
@@ -142,14 +143,12 @@ static cli_exit time_images(bench_job *job, const char *const *names, int name_c
 
 /* Finds the path of the program in this program's folder. */
 static bool find_peers_program(char *path, size_t bytes) {
-  const ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
-  if (length <= 0) return false;
-  path[length] = '\0';
+  if (!os_program_path(path, bytes)) return false;
   char *slash = strrchr(path, '/');
   const size_t used = slash ? (size_t)(slash - path) + 1 : 0;
   if (used + sizeof BENCH_PEERS_PROGRAM > bytes) return false;
   memcpy(path + used, BENCH_PEERS_PROGRAM, sizeof BENCH_PEERS_PROGRAM);
-  return access(path, X_OK) == 0;
+  return os_may(path, OS_MAY_RUN);
 }
 
 /* Executes the program that links other libraries. Returns only on failure. */
@@ -181,14 +180,14 @@ static cli_exit run_peers(const option_set *set) {
       snprintf(flags[i], sizeof flags[i], "--%s", option_get(passed[i])->name);
       arguments[count++] = flags[i];
       arguments[count++] =
-          /* the parameter of execv is not const, but execv does not change it */
+          /* the parameter is not const, but nothing changes it */
           (char *)(uintptr_t)set->values[passed[i]].text;
     }
   }
   if (set->values[OPTION_JSON].is_set) arguments[count++] = (char *)(uintptr_t) "--json";
   arguments[count++] = (char *)(uintptr_t) "--";
   for (int i = 0; i < set->operand_count; i++) arguments[count++] = set->operands[i];
-  execv(path, arguments);
+  os_replace_program(path, arguments);
   cli_error(COMMAND_BENCH, "%s: %s", path, strerror(errno));
   free(arguments);
   return CLI_FAILED;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
@@ -84,7 +85,7 @@ static const char *read_source(const char *path, uint64_t limit, signal_source *
   *source = (signal_source){.path = path};
   const bool is_stdin = strcmp(path, "-") == 0;
   errno = 0;
-  FILE *stream = is_stdin ? stdin : fopen(path, "rb");
+  FILE *stream = is_stdin ? stdin : os_open_stream(path, "rb");
   if (!stream) return strerror(errno);
   const char *fault = read_stream(stream, limit, source);
   if (!is_stdin) fclose(stream);

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "os/os_files.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/cli_input.h"
@@ -70,7 +70,6 @@ static bool is_binary(hs_format format) {
 
 /* Checks combinations of options that the option table cannot express. */
 static bool check_combinations(extract_job *job) {
-  struct stat info;
   char message[CLI_MESSAGE_BYTES];
   if (!database_options_are_used(job->set, job->plan.to_database, message, sizeof message) ||
       !database_camera_choose(job->set, &job->camera, message, sizeof message)) {
@@ -78,7 +77,7 @@ static bool check_combinations(extract_job *job) {
     return false;
   }
   if (!check_folders(job)) return false;
-  if (job->set->operand_count == 1 && stat(job->set->operands[0], &info) == 0 && S_ISDIR(info.st_mode)) {
+  if (job->set->operand_count == 1 && os_is_folder(job->set->operands[0])) {
     cli_error(COMMAND_EXTRACT,
               "'%s' is a folder: expected images; 'hartsift batch DIR -o DIR' takes all images of a folder",
               job->set->operands[0]);

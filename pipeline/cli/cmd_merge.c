@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_files.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/merge/merge.h"
 #include "pipeline/formats/formats.h"
@@ -80,10 +81,9 @@ static void write_cameras(FILE *out, const merge_job *job) {
 /* Returns the settings of the merged output: those of the shards, plus those of a database. */
 static char *make_settings(const merge_job *job) {
   const merge_shard *shard = &job->inputs.shards[0];
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return NULL;
+  os_text text;
+  if (!os_text_open(&text)) return NULL;
+  FILE *out = text.stream;
   const char *end = shard->settings + shard->settings_length;
   for (const char *at = shard->settings; at < end;) {
     const char *space = memchr(at, ' ', (size_t)(end - at));
@@ -97,9 +97,7 @@ static char *make_settings(const merge_job *job) {
       fwrite(at, 1, span, out);
     at += span + 1;
   }
-  if (fclose(out) == 0) return text;
-  free(text);
-  return NULL;
+  return os_text_close(&text) ? text.text : NULL;
 }
 
 static cli_exit make_manifest(merge_job *job) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_process.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/formats/common/content_digest.h"
 
@@ -113,10 +114,7 @@ typedef struct selftest_state {
 static hs_status create_backend(const selftest_state *state, const selftest_backend *backend, hs_options *options,
                                 hs_context **context, char *message, size_t message_bytes) {
   const char *cpu = backend->cpu ? backend->cpu : state->user_cpu;
-  if (cpu)
-    setenv(SELFTEST_CPU_VARIABLE, cpu, 1);
-  else
-    unsetenv(SELFTEST_CPU_VARIABLE);
+  os_set_variable(SELFTEST_CPU_VARIABLE, cpu, true);
   options->device = backend->device;
   options->threads = backend->threads;
   hs_expert_options expert;

@@ -2,12 +2,9 @@
  * The command hartsift: calls the subcommand that the command line names.
  */
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_process.h"
 #include "pipeline/cli/colmap/colmap_program.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
@@ -21,16 +18,6 @@ static const command_function command_functions[COMMAND_COUNT] = {
     [COMMAND_HIST] = cmd_hist,         [COMMAND_CONVOLVE] = cmd_convolve, [COMMAND_INFO] = cmd_info,
     [COMMAND_SELFTEST] = cmd_selftest, [COMMAND_BENCH] = cmd_bench,
 };
-
-/* Opens those of the descriptors 0..2 that are closed. Otherwise a file that is opened later would get the number, and
-   receive output or error messages. /dev/null is opened in the wrong direction, so that uses still fail. */
-static bool reserve_standard_descriptors(void) {
-  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
-    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF &&
-        open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor)
-      return false;
-  return true;
-}
 
 static cli_exit fail_unknown_command(const char *name) {
   if (strcmp(name, "reconstruct") == 0) {
@@ -118,45 +105,19 @@ static cli_exit run(int argc, char **argv, command_id *command) {
   return run_command(*command, set.operand_count, set.operands);
 }
 
-static void remove_temporaries(int number) {
-  unfinished_files_remove();
-  signal(number, SIG_DFL);
-  raise(number); /* delivered when the handler returns, so that the shell sees the signal */
-}
-
-/* Installs the handler that removes temporary files. A signal that was ignored at the start (nohup, background jobs)
- * stays ignored. */
-static void clean_up_at(int number) {
-  struct sigaction action;
-  if (sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN) return;
-  memset(&action, 0, sizeof action);
-  action.sa_handler = remove_temporaries;
-  sigemptyset(&action.sa_mask);
-  sigaction(number, &action, NULL);
-}
-
-static bool begin_program(void) {
-  if (!reserve_standard_descriptors()) return false;
-  signal(SIGPIPE, SIG_IGN); /* if a reader ends early, the next write fails */
-  signal(SIGXFSZ, SIG_IGN); /* if the file size limit is exceeded, the next write fails */
-  clean_up_at(SIGINT);
-  clean_up_at(SIGTERM);
-  clean_up_at(SIGHUP);
-  clean_up_at(SIGQUIT);
-  clean_up_at(SIGALRM);
-  clean_up_at(SIGUSR1);
-  clean_up_at(SIGUSR2);
-  clean_up_at(SIGXCPU);
+static bool begin_program(int *argc, char ***argv) {
+  if (!os_begin_program(argc, argv)) return false;
+  os_on_end(unfinished_files_remove);
   return true;
 }
 
 int hs_colmap_main(int argc, char **argv) {
-  if (!begin_program()) return CLI_FAILED;
+  if (!begin_program(&argc, &argv)) return CLI_FAILED;
   return (int)cli_finish_stdout(COMMAND_TOP, colmap_program_run(argc, argv) == 0 ? CLI_DONE : CLI_FAILED);
 }
 
 int hs_command_main(int argc, char **argv) {
-  if (!begin_program()) return CLI_FAILED;
+  if (!begin_program(&argc, &argv)) return CLI_FAILED;
   command_id command = COMMAND_TOP;
   const cli_exit result = run(argc, argv, &command);
   return (int)cli_finish_stdout(command, result);

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/atomic_file.h"
@@ -170,7 +170,7 @@ static bool second_path_of(const char *path, const feature_format *format, char 
    name is removed before the second file is replaced. So if both files exist, they belong together. */
 static hs_status save_commit_pair(const feature_target *target, atomic_file *file, atomic_file *second) {
   bool written = fflush(second->stream) == 0 && fflush(file->stream) == 0;
-  if (!written || (file->temporary_exists && remove(file->target) != 0 && errno != ENOENT)) {
+  if (!written || (file->temporary_exists && !os_remove(file->target) && errno != ENOENT)) {
     hs_message_set_errno(target->message, target->message_bytes, errno, "%s: cannot %s", target->path,
                          written ? "replace" : "write");
     atomic_file_abandon(second);
@@ -264,7 +264,7 @@ static hs_status load_with_second(const feature_format *format, feature_source *
     return source_fail(source, HS_ERR_ARGUMENT, "the %s format has two files: the name must end in %s", format->name,
                        format->endings[0]);
   }
-  if (format_is_compressed_name(source->path) && access(second_path, F_OK) != 0) strcat(second_path, GZIP_ENDING);
+  if (format_is_compressed_name(source->path) && !os_exists(second_path)) strcat(second_path, GZIP_ENDING);
   uint8_t *bytes = NULL;
   hs_status status = source_load_file(source, second_path, &bytes, &source->second_size);
   if (status == HS_OK) {

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/image_io.h"
 
@@ -314,7 +314,7 @@ static bool read_at(const png_file *file, uint64_t at, void *target, size_t byte
     return true;
   }
   for (size_t done = 0; done < bytes;) {
-    const ssize_t count = pread(file->descriptor, (uint8_t *)target + done, bytes - done, (off_t)(at + done));
+    const int64_t count = os_read_at(file->descriptor, (uint8_t *)target + done, bytes - done, at + done);
     if (count == 0 || (count < 0 && errno != EINTR)) return false;
     done += count > 0 ? (size_t)count : 0;
   }
@@ -344,7 +344,7 @@ static hs_status read_chunk(const png_file *file, uint64_t at, size_t length, bo
 }
 
 hs_status png_exif_read(const image_request *request, FILE *stream, bool *found, exif_tags *tags) {
-  const png_file file = {.request = request, .descriptor = stream ? fileno(stream) : -1};
+  const png_file file = {.request = request, .descriptor = stream ? os_descriptor_of(stream) : -1};
   uint8_t head[PNG_CHUNK_HEAD_BYTES];
   *found = false;
   for (uint64_t at = PNG_SIGNATURE_BYTES; read_at(&file, at, head, sizeof head);) {

@@ -2,12 +2,10 @@
  * Loads an image: reads the file, detects its kind, calls the reader. See hs_load_image in hartsift_source.h.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/image_io/image_io.h"
@@ -195,22 +193,22 @@ hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t 
 
 /* Opens without blocking: a pipe without a writer reads as empty. */
 hs_status image_open_file(const image_request *request, FILE **stream, size_t *expected_bytes) {
-  const int descriptor = open(request->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  struct stat info;
+  const int descriptor = os_open(request->name, OS_READ);
+  os_info info;
   int error = 0;
   if (descriptor < 0) {
     error = errno;
-  } else if (fstat(descriptor, &info) != 0 || fcntl(descriptor, F_SETFL, 0) != 0) {
+  } else if (!os_info_of_open(descriptor, &info)) {
     error = errno;
-  } else if (S_ISDIR(info.st_mode)) {
+  } else if (info.kind == OS_FOLDER) {
     error = EISDIR;
   } else {
-    *expected_bytes = S_ISREG(info.st_mode) && info.st_size > 0 ? (size_t)info.st_size : 0;
-    *stream = fdopen(descriptor, "rb");
+    *expected_bytes = info.kind == OS_REGULAR ? (size_t)info.size : 0;
+    *stream = os_read_stream(descriptor);
     error = !*stream ? errno : 0;
   }
   if (error == 0) return HS_OK;
-  if (descriptor >= 0) close(descriptor);
+  if (descriptor >= 0) os_close(descriptor);
   hs_message_set_errno(request->message, request->message_bytes, error, "%s: cannot be opened", request->name);
   return HS_ERR_IO;
 }
@@ -226,9 +224,9 @@ static hs_status load_file(image_request *request, hs_source *loaded) {
     if (status != HS_OK) return status;
   }
   load_buffer buffer = {0};
-  struct stat info;
+  os_info info;
   hs_status status = load_read_stream(request, stream, expected_bytes, &buffer);
-  if (status == HS_OK && buffer.size == 0 && fstat(fileno(stream), &info) == 0 && S_ISFIFO(info.st_mode))
+  if (status == HS_OK && buffer.size == 0 && os_info_of_open(os_descriptor_of(stream), &info) && info.kind == OS_PIPE)
     status = image_fail(request, HS_ERR_IO, "a pipe into which no program writes");
   if (!standard_input) fclose(stream);
   if (status == HS_OK) {
@@ -327,8 +325,8 @@ bool image_is_no_file(const char *name) {
 }
 
 bool image_is_regular_file(const char *path) {
-  struct stat info;
-  return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+  os_info info;
+  return os_info_of(path, &info) && info.kind == OS_REGULAR;
 }
 
 /* Loads the request's file, standard input, or scene. */

@@ -1,5 +1,5 @@
 """Checks the rules of the tree's layout: includes follow rooms.py, no circle of includes or of Python modules, unique
-file names, only known files at the top level, no marks of unfinished work in sources; documents name existing files,
+file names, only known files at the top level, headers of the system in os/ alone, no marks of unfinished work in sources; documents name existing files,
 and the README is short.
 
 usage: check_layout.py [ROOT]
@@ -35,6 +35,14 @@ DOCUMENT_NAME = re.compile(r"`((?:\w+/)+(?![A-Z]_?[a-z]*\.)\w+\.(?:c|h|hpp|cu|cu
 KNOWS_ENGINES = ("pipeline/lifetime/engines.c",)
 NAMES_DEVICE = re.compile(r"(?<![\w/\"])cuda_\w+|->cuda\b|#\s*if\s+HARTSIFT_HAVE_CUDA|pipeline/device/")
 README_WORDS = 1200
+# Headers in <> that every room may include: those of C11 that need no system, of processors, and of libraries. Times and
+# signals belong to the system.
+PORTABLE_HEADERS = {
+    "assert.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "setjmp.h", "stdalign.h", "stdarg.h",
+    "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
+    "arm_acle.h", "arm_neon.h", "emmintrin.h", "immintrin.h",
+    "jerror.h", "jpeglib.h", "png.h", "sqlite3.h", "tiffio.h", "webp/decode.h", "webp/demux.h", "zlib.h",
+}
 # The words are assembled from halves so that this file does not match itself.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]) + r")\b")
 
@@ -104,6 +112,8 @@ def check_includes(root, file, text, graph):
         elif room:
             if bracket == '"' and target is None:
                 faults.append(f"{place}: includes {name}, which is not in the tree (headers from elsewhere stand in <>)")
+            elif not target and room != "os" and not file.startswith("pipeline/include/") and name not in PORTABLE_HEADERS:
+                faults.append(f"{place}: includes <{name}>: headers of the system belong to os/")
             elif target and rooms.room_of(target) not in (room, *rooms.ROOMS[room]):
                 faults.append(f"{place}: {room}/ may not include {target} (tests/api/rooms.py)")
     if file == "pipeline/include/hartsift.h" and re.search(r"include\s*[<\"]cuda", text):

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/common/content_digest.h"
@@ -111,7 +111,7 @@ static cli_exit read_list_file(batch_list *list, const char *path, char end) {
   if (hs_is_image_name(path) != 0)
     return cli_fail(CLI_USAGE, COMMAND_BATCH, "%s: is an image: expected a folder, or a list with one image a line; %s",
                     path, command_get(COMMAND_BATCH)->instead);
-  FILE *stream = fopen(path, "rb");
+  FILE *stream = os_open_stream(path, "rb");
   if (!stream) return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be opened: %s", path, strerror(errno));
   const cli_exit result = read_lines(list, stream, path, end);
   fclose(stream);
@@ -152,14 +152,14 @@ static cli_exit refuse_no_images(const batch_list *list, const char *folder) {
 }
 
 cli_exit batch_list_read(batch_list *list, const char *operand, const char *masks, char end) {
-  struct stat info, of_masks;
+  os_info info, of_masks;
   memset(list, 0, sizeof *list);
   cli_exit result;
   if (strcmp(operand, "-") == 0) {
     result = read_lines(list, stdin, "standard input", end);
-  } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
+  } else if (os_info_of(operand, &info) && info.kind == OS_FOLDER) {
     list->folder = operand;
-    if (masks && stat(masks, &of_masks) == 0 && of_masks.st_ino == info.st_ino && of_masks.st_dev == info.st_dev)
+    if (masks && os_info_of(masks, &of_masks) && os_is_same(&of_masks, &info))
       return cli_fail(CLI_USAGE, COMMAND_BATCH,
                       "--masks '%s': is the folder of the images: expected another one, since all its masks would "
                       "be images too",
@@ -257,26 +257,22 @@ char *batch_output_name(const char *name, hs_format format) {
 
 /* ---- state of image files when read */
 
-static uint64_t nanoseconds(struct timespec time) {
-  return time.tv_sec < 0 ? 0 : (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static bool is_absence(int error) { return error == ENOENT || error == ENOTDIR; }
 
 /* Reads size and times of a file. False if it is no regular file; source->error is then errno, or 0 for another kind of
  * file. */
 static bool look(const char *path, batch_source *source) {
-  struct stat info;
+  os_info info;
   *source = (batch_source){0};
   if (image_is_no_file(path)) return false;
-  if (stat(path, &info) != 0) {
+  if (!os_info_of(path, &info)) {
     source->error = errno;
     return false;
   }
-  if (!S_ISREG(info.st_mode)) return false;
-  source->bytes = (uint64_t)info.st_size;
-  source->time_ns = nanoseconds(info.st_mtim);
-  source->changed_ns = nanoseconds(info.st_ctim);
+  if (info.kind != OS_REGULAR) return false;
+  source->bytes = info.size;
+  source->time_ns = info.time_ns;
+  source->changed_ns = info.changed_ns;
   return true;
 }
 

@@ -4,13 +4,11 @@
 #include "pipeline/cli/batch/batch_manifest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/formats/common/content_digest.h"
@@ -107,16 +105,16 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
 }
 
 /* Returns the size of an open file; -1: unknown. */
-static off_t file_bytes(int descriptor) {
-  struct stat info;
-  return fstat(descriptor, &info) == 0 ? info.st_size : -1;
+static int64_t file_bytes(int descriptor) {
+  os_info info;
+  return os_info_of_open(descriptor, &info) ? (int64_t)info.size : -1;
 }
 
 void batch_manifest_free(batch_manifest *manifest) {
   for (size_t i = 0; manifest->records && i < manifest->list->count; i++) free(manifest->records[i].message);
   if (manifest->csv_path && manifest->journal >= 0) {
-    if (file_bytes(manifest->journal) == 0) unlink(manifest->journal_path);
-    close(manifest->journal);
+    if (file_bytes(manifest->journal) == 0) os_remove(manifest->journal_path);
+    os_close(manifest->journal);
   }
   for (size_t i = 0; i < manifest->gone_count; i++) free(manifest->gone[i]);
   free(manifest->gone);
@@ -135,19 +133,16 @@ void batch_manifest_free(batch_manifest *manifest) {
  * process holds the lock. */
 static int open_locked(const char *path) {
   for (int try = 0; try < MANIFEST_OPEN_TRIES; try++) {
-    const int journal = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    struct stat own, there;
+    const int journal = os_open(path, OS_APPEND);
+    os_info own, there;
     if (journal < 0) return -1;
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(journal, F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN)) {
-      close(journal);
+    if (!os_lock_for_process(journal) && errno == EAGAIN) {
+      os_close(journal);
       errno = EAGAIN;
       return -1;
     } /* other errors mean that the file system has no locks; the journal is then used without a lock */
-    if (fstat(journal, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
-        own.st_dev == there.st_dev)
-      return journal;
-    close(journal); /* meanwhile the previous owner has removed this journal */
+    if (os_info_of_open(journal, &own) && os_info_of(path, &there) && os_is_same(&own, &there)) return journal;
+    os_close(journal); /* meanwhile the previous owner has removed this journal */
   }
   errno = EAGAIN;
   return -1;
@@ -155,32 +150,30 @@ static int open_locked(const char *path) {
 
 /* Writes the head or a row of a journal in one call. False with errno. */
 static bool write_text(int journal, const char *text, size_t length) {
-  const ssize_t written = write(journal, text, length);
+  const int64_t written = os_write(journal, text, length);
   /* the disk is full if only a part was written; the next run removes the incomplete line */
-  errno = written >= 0 && written < (ssize_t)length ? ENOSPC : errno;
-  return written == (ssize_t)length;
+  errno = written >= 0 && written < (int64_t)length ? ENOSPC : errno;
+  return written == (int64_t)length;
 }
 
 /* Starts this run's journal. The old manifest is removed first, so that a journal and a manifest that exist together
    always have the same settings, even if the process is killed. */
 static bool begin_journal(batch_manifest *manifest) {
-  char *text = NULL;
-  size_t length = 0;
-  if (manifest->has_old && unlink(manifest->csv_path) != 0 && errno != ENOENT) return false;
-  if (ftruncate(manifest->journal, 0) != 0) return false;
-  FILE *memory = open_memstream(&text, &length);
-  if (!memory) return false;
-  write_head(memory, manifest, true);
-  manifest->is_begun = fclose(memory) == 0 && write_text(manifest->journal, text, length);
+  os_text text;
+  if (manifest->has_old && !os_remove(manifest->csv_path) && errno != ENOENT) return false;
+  if (!os_truncate(manifest->journal, 0)) return false;
+  if (!os_text_open(&text)) return false;
+  write_head(text.stream, manifest, true);
+  manifest->is_begun = os_text_close(&text) && write_text(manifest->journal, text.text, text.length);
   manifest->has_old = manifest->has_old && !manifest->is_begun;
-  free(text);
+  free(text.text);
   return manifest->is_begun;
 }
 
 /* True if a file begins like a manifest or a journal, as far as its content goes: a journal may be cut off or empty. */
 static bool is_own(int descriptor) {
   char start[sizeof BATCH_RECALL_TITLE];
-  const ssize_t got = pread(descriptor, start, strlen(BATCH_RECALL_TITLE), 0);
+  const int64_t got = os_read_at(descriptor, start, strlen(BATCH_RECALL_TITLE), 0);
   return got >= 0 && memcmp(start, BATCH_RECALL_TITLE, (size_t)got) == 0;
 }
 
@@ -194,12 +187,11 @@ static cli_exit check_own(const batch_manifest *manifest, int descriptor, const 
 /* Refuses to replace other files. A file that cannot be opened is refused too, because its kind is unknown. */
 cli_exit batch_manifest_check_old(const batch_manifest *manifest) {
   const char *path = manifest->csv_path;
-  /* non-blocking, because a pipe may have no writer */
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int descriptor = os_open(path, OS_READ);
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
   if (descriptor < 0) return cli_fail(CLI_FAILED, manifest->command, "%s: cannot be read: %s", path, strerror(errno));
   const cli_exit result = check_own(manifest, descriptor, path);
-  close(descriptor);
+  os_close(descriptor);
   return result;
 }
 
@@ -215,7 +207,7 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   if (batch_manifest_check_old(manifest) != CLI_DONE) return CLI_FAILED;
   atomic_file_remove_left(manifest->csv_path);
   if (!resume) {
-    manifest->has_old = access(manifest->csv_path, F_OK) == 0 || file_bytes(manifest->journal) > 0;
+    manifest->has_old = os_exists(manifest->csv_path) || file_bytes(manifest->journal) > 0;
     manifest->read = manifest->columns;
     return CLI_DONE;
   }
@@ -223,24 +215,22 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   if (result != CLI_DONE) return result;
   manifest->is_begun = whole_bytes > 0;
   if (!manifest->is_begun) manifest->read = manifest->columns;
-  if (manifest->is_begun && ftruncate(manifest->journal, (off_t)whole_bytes) != 0)
+  if (manifest->is_begun && !os_truncate(manifest->journal, whole_bytes))
     return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be written: %s", manifest->journal_path, strerror(errno));
   return CLI_DONE;
 }
 
 bool batch_manifest_append(batch_manifest *manifest, size_t index, double milliseconds) {
-  char *text = NULL;
-  size_t length = 0;
+  os_text text;
   if (manifest->has_old && manifest->records[index].state != BATCH_DONE) return true;
-  FILE *memory = open_memstream(&text, &length);
-  if (!memory) return false;
-  write_record(memory, manifest->list->images[index].name, &manifest->records[index], manifest->read);
-  fprintf(memory, ",%.3f", milliseconds);
-  bool done = fflush(memory) == 0 && !ferror(memory);
-  if (done) fprintf(memory, ",%08" PRIx32 "\n", crc_zip(0, text, length));
-  done = fclose(memory) == 0 && done && (manifest->is_begun || begin_journal(manifest));
-  done = done && write_text(manifest->journal, text, length);
-  free(text);
+  if (!os_text_open(&text)) return false;
+  write_record(text.stream, manifest->list->images[index].name, &manifest->records[index], manifest->read);
+  fprintf(text.stream, ",%.3f", milliseconds);
+  bool done = os_text_flush(&text);
+  if (done) fprintf(text.stream, ",%08" PRIx32 "\n", crc_zip(0, text.text, text.length));
+  done = os_text_close(&text) && done && (manifest->is_begun || begin_journal(manifest));
+  done = done && write_text(manifest->journal, text.text, text.length);
+  free(text.text);
   return done;
 }
 
@@ -248,7 +238,7 @@ bool batch_manifest_append(batch_manifest *manifest, size_t index, double millis
 
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step) {
   if (manifest->has_old) {
-    const char *stays = access(manifest->csv_path, F_OK) == 0 ? manifest->csv_path : manifest->journal_path;
+    const char *stays = os_exists(manifest->csv_path) ? manifest->csv_path : manifest->journal_path;
     cli_note("no image processed; %s unchanged", stays);
     return CLI_DONE;
   }
@@ -268,7 +258,7 @@ cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t st
                     manifest->journal >= 0 ? manifest->journal_path : "",
                     manifest->journal >= 0 ? " holds the same" : "");
   if (manifest->journal < 0) return CLI_DONE;
-  if (unlink(manifest->journal_path) != 0 && errno != ENOENT)
+  if (!os_remove(manifest->journal_path) && errno != ENOENT)
     return cli_fail(CLI_FAILED, manifest->command, "%s: cannot be removed: %s", manifest->journal_path,
                     strerror(errno));
   return CLI_DONE;

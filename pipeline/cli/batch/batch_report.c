@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_files.h"
 #include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/lifetime/engines.h"
 
@@ -284,10 +285,9 @@ static void write_text(FILE *out, const char *name, const char *text) {
 
 char *batch_settings_text(const option_set *set, const hs_options *options, const char *format,
                           const batch_inputs *inputs) {
-  char *text = NULL;
-  size_t length = 0;
-  FILE *out = open_memstream(&text, &length);
-  if (!out) return NULL;
+  os_text text;
+  if (!os_text_open(&text)) return NULL;
+  FILE *out = text.stream;
   fprintf(out, "method=%d format=%s profile=", HS_METHOD_VERSION, format);
   write_choice(out, option_get(OPTION_PROFILE)->choices, (int32_t)options->profile);
   for (int id = 0; id < OPTION_COUNT; id++) {
@@ -316,9 +316,5 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
             set->values[OPTION_VALUE_RANGE].high);
   if (set->values[OPTION_STRICT].is_set) fprintf(out, " strict=1");
   if (set->values[OPTION_MASKS].is_set) write_text(out, "masks", set->values[OPTION_MASKS].text);
-  if (fclose(out) != 0) {
-    free(text);
-    return NULL;
-  }
-  return text;
+  return os_text_close(&text) ? text.text : NULL;
 }

@@ -3,14 +3,12 @@
  */
 #include "pipeline/cli/batch/batch_rows.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "pipeline/formats/common/content_digest.h"
 
 enum { ROWS_FIRST_BYTES = 1 << 16, STATUSES_MAX = 128 };
@@ -167,7 +165,7 @@ char *batch_read_whole(int descriptor, size_t *size) {
   char *text = malloc(capacity);
   *size = 0;
   while (text) {
-    const ssize_t got = pread(descriptor, text + *size, capacity - *size, (off_t)*size);
+    const int64_t got = os_read_at(descriptor, text + *size, capacity - *size, *size);
     if (got == 0) return text;
     if (got < 0) {
       free(text);
@@ -290,11 +288,11 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
 /* Reads a manifest or journal by its path. It is no error if the file does not exist. */
 static cli_exit recall_path(batch_manifest *manifest, const char *path) {
   uint64_t whole_bytes = 0;
-  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  const int descriptor = os_open(path, OS_READ);
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
   if (descriptor < 0) return cli_fail(CLI_FAILED, COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
   const cli_exit result = recall_file(manifest, descriptor, path, &whole_bytes);
-  close(descriptor);
+  os_close(descriptor);
   return result;
 }
 
@@ -312,22 +310,17 @@ bool batch_is_manifest_name(const char *name, const char *base) {
   return strcmp(rest, ".csv") == 0 || strcmp(rest, ".journal") == 0;
 }
 
-static int keep_all(const struct dirent *entry) {
-  (void)entry;
-  return 1;
-}
-
 cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
   const char *slash = strrchr(manifest->prefix, '/');
   const char *base = slash ? slash + 1 : manifest->prefix;
   const size_t folder_length = (size_t)(base - manifest->prefix);
-  char *folder = folder_length > 0 ? strndup(manifest->prefix, folder_length) : strdup(".");
-  struct dirent **entries = NULL;
-  const int count = folder ? scandir(folder, &entries, keep_all, alphasort) : -1;
+  char *folder = folder_length > 0 ? os_copy_text(manifest->prefix, folder_length) : strdup(".");
+  char **entries = NULL;
+  const int64_t count = folder ? os_list_folder(folder, &entries) : -1;
   cli_exit result = CLI_DONE;
   *whole_bytes = 0;
-  for (int i = 0; i < count; i++) {
-    const char *name = entries[i]->d_name;
+  for (int64_t i = 0; i < count; i++) {
+    const char *name = entries[i];
     const size_t bytes = folder_length + strlen(name) + 1;
     char *path = result == CLI_DONE && batch_is_manifest_name(name, base) ? malloc(bytes) : NULL;
     if (path) {

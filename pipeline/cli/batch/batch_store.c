@@ -3,14 +3,9 @@
  */
 #include "pipeline/cli/batch/batch_store.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/text.h"
@@ -151,54 +146,46 @@ static bool is_own_name(const char *name) {
 }
 
 /* Calls `see` with the name of each entry until it returns false; that name is copied to `stopped`. False with errno if
-   the folder cannot be read. A folder that does not exist has no entries. */
-static bool for_each_entry(int folder, bool (*see)(int folder, const char *name), char stopped[NAME_MAX + 1]) {
-  /* a second descriptor, because closedir closes it */
-  const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *entries = again >= 0 ? fdopendir(again) : NULL;
+   the folder cannot be read. */
+static bool for_each_entry(os_folder *folder, bool (*see)(const os_folder *folder, const char *name),
+                           char stopped[OS_NAME_BYTES]) {
   stopped[0] = '\0';
-  if (!entries) {
-    if (again >= 0) close(again);
-    return false;
-  }
-  for (const struct dirent *entry = readdir(entries); entry && stopped[0] == '\0'; entry = readdir(entries)) {
-    const bool is_folder = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-    if (!is_folder && !see(folder, entry->d_name)) snprintf(stopped, NAME_MAX + 1, "%s", entry->d_name);
-  }
-  closedir(entries);
-  return true;
+  os_folder_rewind(folder);
+  for (const char *name = os_folder_next(folder); name && stopped[0] == '\0'; name = os_folder_next(folder))
+    if (!see(folder, name)) snprintf(stopped, OS_NAME_BYTES, "%s", name);
+  return stopped[0] != '\0' || errno == 0;
 }
 
-static bool see_own(int folder, const char *name) {
+static bool see_own(const os_folder *folder, const char *name) {
   (void)folder;
   return is_own_name(name);
 }
 
-static bool remove_own(int folder, const char *name) {
-  if (is_own_name(name)) unlinkat(folder, name, 0);
+static bool remove_own(const os_folder *folder, const char *name) {
+  if (is_own_name(name)) (void)os_folder_remove(folder, name);
   return true;
 }
 
 /* Opens the staging folder, creating it if missing. It must be a folder of this user, not a link, and contain only
-   files of a batch, because it will be emptied, and other users may write to the outputs' folder. Returns -1 after
+   files of a batch, because it will be emptied, and other users may write to the outputs' folder. Returns null after
    printing the reason. */
-static int store_open_staging(const char *path) {
-  struct stat info;
-  char foreign[NAME_MAX + 1];
-  const bool is_new = mkdir(path, 0777) == 0;
+static os_folder *store_open_staging(const char *path) {
+  os_info info;
+  char foreign[OS_NAME_BYTES];
+  const bool is_new = os_make_folder(path);
   if (!is_new && errno != EEXIST) {
     cli_error(COMMAND_BATCH, "%s: cannot be made: %s", path, strerror(errno));
-    return -1;
+    return NULL;
   }
-  const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (folder < 0) {
+  os_folder *folder = os_folder_open(path, false);
+  if (!folder) {
     const bool is_other = errno == ELOOP || errno == ENOTDIR;
     cli_error(COMMAND_BATCH, "%s: %s", path,
               is_other ? "is a link or a file: remove it, because a batch makes a folder of this name"
                        : strerror(errno));
-    return -1;
+    return NULL;
   }
-  if (fstat(folder, &info) != 0 || (!is_new && info.st_uid != geteuid())) {
+  if (!os_folder_info(folder, &info) || (!is_new && !os_is_own(&info))) {
     cli_error(COMMAND_BATCH, "%s: belongs to another user: remove it, or name another folder by -o", path);
   } else if (!for_each_entry(folder, see_own, foreign)) {
     cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
@@ -209,13 +196,13 @@ static int store_open_staging(const char *path) {
   } else {
     return folder;
   }
-  close(folder);
-  return -1;
+  os_folder_close(folder);
+  return NULL;
 }
 
 /* Deletes the files in the staging folder. */
 static void store_empty(const batch_store *store) {
-  char none[NAME_MAX + 1];
+  char none[OS_NAME_BYTES];
   (void)for_each_entry(store->staging_folder, remove_own, none);
 }
 
@@ -241,9 +228,9 @@ cli_exit batch_store_begin(batch_store *store, const option_set *set, const char
   if (batch_store_is_database(store)) return batch_database_open(&store->database, set, store->location, store->layout);
   snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
   store->staging = store_path(store->location, name);
-  store->staging_folder = store->staging ? store_open_staging(store->staging) : -1;
+  store->staging_folder = store->staging ? store_open_staging(store->staging) : NULL;
   if (!store->staging) cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
-  if (store->staging_folder < 0) {
+  if (!store->staging_folder) {
     free(store->staging);
     store->staging = NULL;
     return CLI_FAILED;
@@ -255,8 +242,8 @@ cli_exit batch_store_begin(batch_store *store, const option_set *set, const char
 void batch_store_end(batch_store *store) {
   if (!store->staging) return;
   store_empty(store);
-  close(store->staging_folder);
-  rmdir(store->staging);
+  os_folder_close(store->staging_folder);
+  os_remove_folder(store->staging);
   free(store->staging);
   store->staging = NULL;
 }
@@ -277,13 +264,13 @@ char *batch_store_output(const char *name, const void *user) {
 
 /* Moves a staged file to its target. Creates the target's folder if it does not exist. */
 static bool store_move(const char *from, char *to) {
-  if (rename(from, to) == 0) return true;
+  if (os_rename(from, to)) return true;
   if (errno != ENOENT) return false;
   char *slash = strrchr(to, '/');
   *slash = '\0';
   const bool made = output_make_directories(to);
   *slash = '/';
-  return made && rename(from, to) == 0;
+  return made && os_rename(from, to);
 }
 
 /* Computes the digest of an output: of its file, then of its second file if the format has one. */
@@ -400,18 +387,15 @@ hs_status batch_store_add(batch_store *store, const char *name, const batch_prep
 
 /* ---- verifying */
 
-static bool is_newer(const struct stat *one, const struct stat *other) {
-  return one->st_mtim.tv_sec != other->st_mtim.tv_sec ? one->st_mtim.tv_sec > other->st_mtim.tv_sec
-                                                      : one->st_mtim.tv_nsec > other->st_mtim.tv_nsec;
-}
+static bool is_newer(const os_info *one, const os_info *other) { return one->time_ns > other->time_ns; }
 
 /* Verifies a file's digest. image: null, or a file that must not be newer than the output. */
 static bool store_verify_file(const batch_store *store, const char *target, const char *image, uint64_t expected) {
-  struct stat image_info, output_info;
+  os_info image_info, output_info;
   uint64_t digest = 0;
-  if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) return false;
+  if (!os_info_of(target, &output_info) || output_info.kind != OS_REGULAR) return false;
   /* an image that is missing or generated cannot be newer */
-  if (image && stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) return false;
+  if (image && os_info_of(image, &image_info) && is_newer(&image_info, &output_info)) return false;
   return store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == expected;
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/os_files.h"
 #include "os/os_threads.h"
 #include "pipeline/cli/batch/batch_list.h"
 #include "pipeline/cli/common/database_output.h"
@@ -64,11 +65,11 @@ bool batch_database_verify(batch_database *database, const char *name, uint64_t 
 
 typedef struct batch_store {
   hs_format format;
-  hs_bin_layout layout; /* bin order of the descriptors in memory */
-  char *location;       /* path of the folder of outputs, or of the database */
-  char *staging;        /* path of the folder for files that are being written; null: not created */
-  int staging_folder;   /* descriptor of that folder */
-  bool has_turned;      /* --exif: the program that reads the outputs gets rotated pictures too */
+  hs_bin_layout layout;      /* bin order of the descriptors in memory */
+  char *location;            /* path of the folder of outputs, or of the database */
+  char *staging;             /* path of the folder for files that are being written; null: not created */
+  os_folder *staging_folder; /* that folder, open */
+  bool has_turned;           /* --exif: the program that reads the outputs gets rotated pictures too */
   batch_database database;
 } batch_store;
 

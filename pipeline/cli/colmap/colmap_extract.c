@@ -3,9 +3,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
+#include "os/os_process.h"
+#include "os/os_files.h"
 #include "pipeline/base/text.h"
 #include "pipeline/cli/colmap/colmap_pictures.h"
 #include "pipeline/cli/common/cli_input.h"
@@ -78,9 +78,9 @@ static const double dsp_first = 0.125, dsp_middle = 1.0, dsp_end = 4.0, edge_fir
 static int32_t at_most(int64_t value, int32_t most) { return value > most ? most : (int32_t)value; }
 
 static bool read_normalization(const colmap_value *value, hs_options *features) {
-  const bool is_root = strcasecmp(value->text, "l1_root") == 0;
+  const bool is_root = os_compare_caseless(value->text, "l1_root") == 0;
   features->norm = is_root ? HS_NORM_ROOT : HS_NORM_L2;
-  return colmap_expect(value, is_root || strcasecmp(value->text, "l2") == 0, "l1_root or l2");
+  return colmap_expect(value, is_root || os_compare_caseless(value->text, "l2") == 0, "l1_root or l2");
 }
 
 /* Reads the options of domain-size pooling. COLMAP's last size is a step below dsp_max_scale. */
@@ -386,7 +386,7 @@ cli_exit colmap_extract(const colmap_options *options) {
   extract_job *job = calloc(1, sizeof *job);
   if (!job) return fail("", hs_status_string(HS_ERR_MEMORY));
   /* A GPU needs as many hardware queues as its workers have streams. A setting of the user stays. */
-  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
+  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "16", false);
   job->options = options;
   const colmap_value *values = options->values;
   cli_exit result = CLI_FAILED;
@@ -439,11 +439,9 @@ static void import_image(extract_job *job, size_t image) {
 }
 
 cli_exit colmap_import_features(const colmap_options *options) {
-  struct stat info;
   stop_signals signals;
   const colmap_value *folder = &options->values[COLMAP_IMPORT_PATH];
-  if (!colmap_expect(folder, stat(folder->text, &info) == 0 && S_ISDIR(info.st_mode),
-                     "a folder with NAME.txt for the image NAME"))
+  if (!colmap_expect(folder, os_is_folder(folder->text), "a folder with NAME.txt for the image NAME"))
     return CLI_FAILED;
   extract_job *job = calloc(1, sizeof *job);
   if (!job) return fail("", hs_status_string(HS_ERR_MEMORY));

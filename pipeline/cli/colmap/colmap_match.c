@@ -4,10 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "os/os_process.h"
+#include "os/os_files.h"
 #include "pipeline/cli/colmap/colmap_program.h"
 #include "pipeline/cli/pairs/match_database.h"
 #include "pipeline/cli/pairs/pair_list.h"
@@ -108,7 +107,7 @@ static cli_exit prepare(matcher *m, const colmap_options *options) {
   m->plan.skips_unknown = true;
   m->plan.keeps_doubtful = options->values[COLMAP_KEEP_DOUBTFUL].flag;
   cli_exit result = set_option(m, OPTION_DATABASE, database_path(m));
-  if (result == CLI_DONE && access(database_path(m), F_OK) != 0)
+  if (result == CLI_DONE && !os_exists(database_path(m)))
     result = fail(database_path(m), "is no database: feature_extractor makes it");
   if (result == CLI_DONE) result = set_matching(m);
   if (result == CLI_DONE) result = set_verification(m);
@@ -263,15 +262,11 @@ static bool join_partners(const partner_lists *lists, size_t image_count, pair_l
 
 /* Writes the pairs as names; null when out of memory. */
 static char *name_pairs(const database_images *images, const pair_list *pairs) {
-  char *text = NULL;
-  size_t length = 0;
-  FILE *out = open_memstream(&text, &length);
-  if (!out) return NULL;
+  os_text text;
+  if (!os_text_open(&text)) return NULL;
   for (size_t i = 0; i < pairs->count; i++)
-    fprintf(out, "%s\t%s\n", images->each[pairs->each[i].first].name, images->each[pairs->each[i].second].name);
-  if (fclose(out) == 0) return text;
-  free(text);
-  return NULL;
+    fprintf(text.stream, "%s\t%s\n", images->each[pairs->each[i].first].name, images->each[pairs->each[i].second].name);
+  return os_text_close(&text) ? text.text : NULL;
 }
 
 /* Finds the pairs to match; "" if there are none. The caller frees *text. */
@@ -413,15 +408,16 @@ static cli_exit read_pairs(matches_file *from) {
 /* Stores the matches of a file. *text: the pairs to verify, which the caller frees. */
 static cli_exit store_file(const matcher *m, bool are_inliers, char **text) {
   database_images images;
-  size_t length = 0;
+  os_text named;
   matches_file from = {.path = m->options->values[COLMAP_MATCH_LIST].text, .are_inliers = are_inliers};
-  from.file = fopen(from.path, "r");
+  from.file = os_open_stream(from.path, "r");
   if (!from.file) return fail(from.path, "cannot be opened: expected a file of matches");
-  from.named = open_memstream(text, &length);
+  from.named = os_text_open(&named) ? named.stream : NULL;
   cli_exit result = open_images(database_path(m), 0, &from.database, &images);
   from.images = &images;
   if (result == CLI_DONE) result = from.named ? read_pairs(&from) : fail(from.path, hs_status_string(HS_ERR_MEMORY));
-  if (from.named) (void)fclose(from.named);
+  if (from.named) (void)os_text_close(&named);
+  *text = named.text;
   (void)fclose(from.file);
   free(from.matches);
   database_images_free(&images);
@@ -431,13 +427,12 @@ static cli_exit store_file(const matcher *m, bool are_inliers, char **text) {
 
 /* Matches the pairs of a file. "./" is put before its name, which could be the name of a rule. */
 static cli_exit match_file(matcher *m) {
-  struct stat info;
   const char *path = m->options->values[COLMAP_MATCH_LIST].text;
-  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return fail(path, "is a folder: expected a list of pairs");
-  char *named = cli_join(path[0] == '/' ? "" : "./", path, "");
+  if (os_is_folder(path)) return fail(path, "is a folder: expected a list of pairs");
+  char *named = cli_join(os_is_absolute(path) ? "" : "./", path, "");
   if (!named) return fail(path, hs_status_string(HS_ERR_MEMORY));
   const cli_exit result =
-      access(path, R_OK) == 0 ? match_pairs(m, named) : fail(path, "cannot be read: expected a list of pairs");
+      os_may(path, OS_MAY_READ) ? match_pairs(m, named) : fail(path, "cannot be read: expected a list of pairs");
   free(named);
   return result;
 }

@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "os/os_process.h"
+#include "os/os_files.h"
 #include "pipeline/cli/colmap/colmap_program.h"
 #include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/lifetime/engines.h"
@@ -83,7 +84,7 @@ static colmap_option_id find_option(colmap_command command, const char *name, si
 static bool read_flag(const char *text, bool *flag) {
   static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    if (strcasecmp(text, words[i]) != 0) continue;
+    if (os_compare_caseless(text, words[i]) != 0) continue;
     *flag = i % 2 == 1;
     return true;
   }
@@ -117,7 +118,7 @@ static bool is_initial(colmap_option_id id, const colmap_value *value) {
     same = same && initial.number >= value->number && initial.number <= value->number;
     break;
   case COLMAP_KIND_TEXT:
-    same = same && strcasecmp(initial.text, value->text) == 0;
+    same = same && os_compare_caseless(initial.text, value->text) == 0;
     break;
   }
   free(initial.text);
@@ -290,7 +291,7 @@ static bool read_project_lines(colmap_options *options, FILE *file, const char *
 static bool read_project(colmap_options *options, idle_names *idle) {
   const char *path = options->values[COLMAP_PROJECT_PATH].text;
   if (path[0] == '\0') return true;
-  FILE *file = fopen(path, "r");
+  FILE *file = os_open_stream(path, "r");
   if (!file) {
     cli_error(COMMAND_TOP, "--project_path '%s': cannot be opened: %s", path, strerror(errno));
     return false;

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "os/os_files.h"
 #include "pipeline/formats/common/text_cursor.h"
 
 /* ------------------------------------------------------------------ names */
@@ -66,7 +66,7 @@ static void settle_names(colmap_images *images) {
 
 /* Reads a whole file into memory from malloc; returns null with errno set on failure. */
 static char *read_whole(const char *path, size_t *size) {
-  FILE *file = fopen(path, "rb");
+  FILE *file = os_open_stream(path, "rb");
   char *text = NULL, *whole = NULL;
   size_t capacity = 0;
   *size = 0;
@@ -111,11 +111,10 @@ static cli_exit read_folder(colmap_images *images, const char *folder, const cha
 }
 
 cli_exit colmap_images_read(colmap_images *images, const colmap_options *options) {
-  struct stat info;
   const colmap_value *values = options->values;
   const char *list = values[COLMAP_IMAGE_LIST_PATH].text;
   *images = (colmap_images){.folder = values[COLMAP_IMAGE_PATH].text};
-  if (stat(images->folder, &info) != 0 || !S_ISDIR(info.st_mode))
+  if (!os_is_folder(images->folder))
     return cli_fail(CLI_FAILED, COMMAND_TOP, "--image_path '%s': expected a folder of images", images->folder);
   const cli_exit result =
       list[0] != '\0' ? read_listed(images, list) : read_folder(images, images->folder, values[COLMAP_MASK_PATH].text);
@@ -226,7 +225,7 @@ static bool add_group(colmap_cameras *cameras, const char *name, const hs_colmap
     if (!groups) return false;
     cameras->groups = groups;
   }
-  char *folder = strndup(name, folder_length(name));
+  char *folder = os_copy_text(name, folder_length(name));
   if (!folder) return false;
   cameras->groups[cameras->count++] =
       (colmap_camera_group){folder, exif_camera, camera->width, camera->height, camera_id};

@@ -5,12 +5,11 @@
 #include "pipeline/cli/colmap/colmap_program.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "os/os_process.h"
+#include "os/os_files.h"
 
 /* Newest version of COLMAP whose options the table contains. It is reported if there is no COLMAP. */
 static const char newest_known[] = "4.2";
@@ -37,27 +36,28 @@ static bool was_tried(const char *path) {
 static void note_tried(const char *path) {
   const char *tried = getenv(tried_variable);
   char *text = cli_join(path, "\n", tried ? tried : "");
-  if (text) (void)setenv(tried_variable, text, 1);
+  if (text) os_set_variable(tried_variable, text, true);
   free(text);
 }
 
 /* Returns whether the path is a program that can be started and is neither this one nor the wheel's script that starts
    it. */
 static bool is_other_program(const char *path) {
-  struct stat info;
+  os_info info;
   const char *script = getenv("HARTSIFT_COLMAP_SCRIPT");
-  if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || access(path, X_OK) != 0 || was_tried(path)) return false;
-  return !cli_is_same_file(path, "/proc/self/exe") && !(script && cli_is_same_file(path, script));
+  if (!os_info_of(path, &info) || info.kind != OS_REGULAR || !os_may(path, OS_MAY_RUN) || was_tried(path)) return false;
+  return !os_is_this_program(path) && !(script && cli_is_same_file(path, script));
 }
 
 /* Finds a program in PATH. */
 static bool find_in_path(const char *name, char path[PATH_BYTES]) {
   const char *folders = getenv("PATH");
   for (const char *at = folders; at && *at != '\0';) {
-    const size_t span = strcspn(at, ":");
-    const int length = snprintf(path, PATH_BYTES, "%.*s%s%s", (int)span, at, span > 0 ? "/" : "./", name);
+    const size_t span = strcspn(at, OS_PATH_SEPARATOR);
+    const int length =
+        snprintf(path, PATH_BYTES, "%.*s%s%s" OS_PROGRAM_ENDING, (int)span, at, span > 0 ? "/" : "./", name);
     if (length > 0 && length < PATH_BYTES && is_other_program(path)) return true;
-    at += span + (at[span] == ':');
+    at += span + (at[span] == OS_PATH_SEPARATOR[0]);
   }
   return false;
 }
@@ -73,41 +73,6 @@ static backend_kind find_colmap(char path[PATH_BYTES]) {
   snprintf(path, PATH_BYTES, "%s", named);
   const bool found = strchr(named, '/') ? is_other_program(path) : find_in_path(named, path);
   return found ? BACKEND_COLMAP : BACKEND_WRONG;
-}
-
-/* Starts a program in place of this one. Ignored signals are reset, because they would stay ignored there. */
-static void start(const char *path, char **argv) {
-  signal(SIGPIPE, SIG_DFL);
-  signal(SIGXFSZ, SIG_DFL);
-  (void)execvp(path, argv);
-}
-
-/* Runs a program and reads its standard output. Returns false if the program failed. */
-static bool read_output(char **argv, char *text, size_t bytes) {
-  int ends[2], status = -1;
-  size_t used = 0;
-  if (pipe(ends) != 0) return false;
-  fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    (void)dup2(ends[1], STDOUT_FILENO);
-    (void)close(ends[0]);
-    (void)close(ends[1]);
-    (void)close(STDERR_FILENO);
-    start(argv[0], argv);
-    _exit(127);
-  }
-  (void)close(ends[1]);
-  for (ssize_t got = 1; child > 0 && got > 0;) {
-    char rest[LINE_BYTES];
-    const bool fits = used + 1 < bytes;
-    got = read(ends[0], fits ? text + used : rest, fits ? bytes - 1 - used : sizeof rest);
-    if (fits && got > 0) used += (size_t)got;
-  }
-  text[used] = '\0';
-  (void)close(ends[0]);
-  if (child > 0) (void)waitpid(child, &status, 0);
-  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* ------------------------------------------------------------------ pycolmap */
@@ -132,7 +97,7 @@ static bool find_pycolmap(char *version, size_t bytes) {
                                              "  except m.PackageNotFoundError: pass\n"
                                              "print('4.2')\n";
   char *argv[] = {(char *)(uintptr_t)python_name(), (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
-  if (!read_output(argv, version, bytes)) return false;
+  if (!os_read_program(argv, version, bytes)) return false;
   version[strcspn(version, " \r\n")] = '\0';
   return version[0] != '\0';
 }
@@ -162,7 +127,7 @@ static int pass_to_pycolmap(char **argv) {
   all[3] = message;
   memcpy(all + 4, argv + 1, count * sizeof *all); /* copies the null at the end too */
   fflush(stdout);
-  start(all[0], all);
+  os_replace_program(all[0], all);
   if (getenv("HARTSIFT_PYTHON") && errno != 0)
     cli_error(COMMAND_TOP, "HARTSIFT_PYTHON '%s': cannot be started: %s", all[0], strerror(errno));
   else
@@ -183,7 +148,7 @@ int colmap_pass_on(char **argv) {
   note_tried(path);
   argv[0] = path;
   fflush(stdout);
-  start(path, argv);
+  os_replace_program(path, argv);
   cli_error(COMMAND_TOP, "%s: cannot be started: %s", path, strerror(errno));
   return 1;
 }
@@ -195,7 +160,7 @@ static bool version_of(char *path, char *version, size_t bytes) {
   char text[8192];
   char *argv[] = {path, "-h", NULL};
   note_tried(path);
-  if (!read_output(argv, text, sizeof text)) return false;
+  if (!os_read_program(argv, text, sizeof text)) return false;
   for (const char *line = text; line; line = strchr(line, '\n')) {
     line += *line == '\n';
     if (strncmp(line, "COLMAP ", 7) != 0) continue;

@@ -1,17 +1,15 @@
 /*
  * Helpers of all subcommands; see cli_common.h.
  */
+#include "os/os_process.h"
+#include "os/os_files.h"
 #include "os/os_threads.h"
 #include "pipeline/cli/common/cli_common.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pipeline/base/text.h"
 #include "pipeline/formats/common/json_text.h"
@@ -241,9 +239,8 @@ void cli_explain(const hs_context *context, hs_status status, char *message, siz
 }
 
 bool cli_is_same_file(const char *one, const char *other) {
-  struct stat a, b;
-  return stat(one, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
-         a.st_ino == b.st_ino;
+  os_info a, b;
+  return os_info_of(one, &a) && os_info_of(other, &b) && a.kind == OS_REGULAR && os_is_same(&a, &b);
 }
 
 void cli_write_json_string(FILE *out, const char *text) {
@@ -253,16 +250,10 @@ void cli_write_json_string(FILE *out, const char *text) {
   sink_flush(&sink);
 }
 
-bool cli_stdout_is_gone(void) {
-  struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
-  if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) return true;
-  /* the descriptor was closed at the start; see reserve_standard_descriptors in command_line.c */
-  const int flags = fcntl(STDOUT_FILENO, F_GETFL);
-  return flags == -1 || (flags & O_ACCMODE) == O_RDONLY;
-}
+bool cli_stdout_is_gone(void) { return os_stdout_is_gone(); }
 
 bool cli_refuses_terminal(command_id command, const char *what) {
-  if (isatty(STDOUT_FILENO) != 1) return false;
+  if (!os_is_terminal(stdout)) return false;
   cli_error(command, "%s is not text, and standard output is a terminal: expected -o FILE, or a pipe", what);
   return true;
 }

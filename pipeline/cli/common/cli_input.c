@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_common.h"
@@ -243,11 +243,10 @@ bool scene_wants_more(const hs_options *options, const hs_load_options *load, co
 
 bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image *shared, char *message,
                       size_t message_bytes) {
-  struct stat info;
   *masks = (image_masks){
       .shared = shared && shared->data ? shared : NULL, .folder = input->masks, .load = cli_mask_options(&input->load)};
   if (!masks->folder) return true;
-  if (stat(masks->folder, &info) == 0 && S_ISDIR(info.st_mode)) return true;
+  if (os_is_folder(masks->folder)) return true;
   snprintf(message, message_bytes, "--masks '%s': expected a folder with NAME.png for the image NAME", masks->folder);
   return false;
 }
@@ -255,8 +254,8 @@ bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image
 /* True if a mask exists, even if it is unreadable (dangling link, protected folder): only an image that has no mask is
    used without one. */
 static bool is_there(const char *path) {
-  struct stat info;
-  return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+  os_info info;
+  return os_info_of_link(path, &info) || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
 }
 
 /* Returns the length of a name without its ending. */
@@ -318,11 +317,11 @@ bool image_masks_count(const image_masks *masks, size_t count, const char *(*nam
 uint64_t image_masks_digest(const image_masks *masks, const char *name) {
   bool found = false;
   char *path = masks->folder ? find_mask(masks, name, &found) : NULL;
-  struct stat info;
+  os_info info;
   digest_state state;
   if (!path) return 0;
   digest_start(&state);
-  const bool is_read = stat(path, &info) == 0 && S_ISREG(info.st_mode) && digest_add_file(&state, path) == HS_OK;
+  const bool is_read = os_info_of(path, &info) && info.kind == OS_REGULAR && digest_add_file(&state, path) == HS_OK;
   const uint64_t digest = is_read ? digest_end(&state) : (found ? IMAGE_MASKS_UNREADABLE : 0);
   free(path);
   return digest;

@@ -5,9 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/formats/formats.h"
@@ -43,26 +42,21 @@ void atomic_file_gone(int slot) {
 
 void unfinished_files_remove(void) {
   for (int i = 0; i < FILES_MAX; i++)
-    if (atomic_load(&listed_files[i].state) == FILE_SET) unlink(listed_files[i].path);
+    if (atomic_load(&listed_files[i].state) == FILE_SET) os_remove(listed_files[i].path);
 }
 
 /* ---- targets of features */
 
-static bool is_directory(const char *path) {
-  struct stat info;
-  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 static bool exists(const char *path) {
-  struct stat info;
-  return stat(path, &info) == 0;
+  os_info info;
+  return os_info_of(path, &info);
 }
 
 /* Creates a folder; an existing one is accepted. errno is that of mkdir. */
 static bool make_directory(const char *path) {
-  if (mkdir(path, 0777) == 0) return true;
+  if (os_make_folder(path)) return true;
   const int error = errno;
-  const bool is_there = is_directory(path);
+  const bool is_there = os_is_folder(path);
   errno = error;
   return is_there;
 }
@@ -189,7 +183,7 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
   memset(plan, 0, sizeof *plan);
   plan->format = values[OPTION_FORMAT].is_set ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_AUTO;
   plan->to_stdout = !output || strcmp(output, "-") == 0;
-  const bool is_folder = !plan->to_stdout && (is_directory(output) || output[strlen(output) - 1] == '/');
+  const bool is_folder = !plan->to_stdout && (os_is_folder(output) || output[strlen(output) - 1] == '/');
   if (plan->format == HS_FORMAT_COLMAP_DB ||
       (plan->format == HS_FORMAT_AUTO && !is_folder && hs_format_of_name(output) == HS_FORMAT_COLMAP_DB)) {
     plan->format = HS_FORMAT_COLMAP_DB;
@@ -197,7 +191,7 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
     snprintf(message, message_bytes, "--format colmap-db writes one database: expected its name, -o FILE");
     return CLI_USAGE;
   }
-  if (several && (plan->to_stdout || (exists(output) && !is_directory(output)))) {
+  if (several && (plan->to_stdout || (exists(output) && !os_is_folder(output)))) {
     snprintf(message, message_bytes, "--output %s%s%s: expected a directory for the features of several images",
              output != NULL ? "'" : "is missing", output ? output : "", output ? "'" : "");
     return CLI_USAGE;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/common/text_cursor.h"
@@ -214,7 +215,7 @@ static char *resolved_folder(const char *image) {
   if (!folder) return NULL;
   memcpy(folder, image, length);
   strcpy(folder + length, ".");
-  char *resolved = realpath(folder, NULL);
+  char *resolved = os_real_path(folder);
   free(folder);
   if (!resolved) return NULL;
   const size_t size = strlen(resolved);

@@ -3,8 +3,8 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
+#include "os/os_process.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
@@ -94,7 +94,7 @@ static size_t colmap_name(const match_table *table, int image, const char **star
   const char *slash = name ? strrchr(name, '/') : NULL;
   *start = table->colmap_names[image] ? table->colmap_names[image] : slash ? slash + 1 : name;
   const size_t length = *start ? strlen(*start) : 0;
-  const bool text = length > 4 && strcasecmp(*start + length - 4, ".txt") == 0;
+  const bool text = length > 4 && os_compare_caseless(*start + length - 4, ".txt") == 0;
   return text ? length - 4 : length;
 }
 

@@ -1,7 +1,5 @@
 /* The progress line, and the signals that stop a command; see progress.h. */
 #include <stdio.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/progress.h"
@@ -12,7 +10,7 @@
 enum { BAR_COLUMNS = 30, BAR_MIN = 5, TIME_BYTES = 32, LINE_BYTES = 256 };
 
 void progress_line_begin(progress_line *line, bool is_quiet) {
-  *line = (progress_line){.on_terminal = !is_quiet && isatty(STDERR_FILENO) == 1, .start_ms = cli_milliseconds()};
+  *line = (progress_line){.on_terminal = !is_quiet && os_is_terminal(stderr), .start_ms = cli_milliseconds()};
 }
 
 double progress_line_seconds(const progress_line *line) { return (cli_milliseconds() - line->start_ms) * 1e-3; }
@@ -67,28 +65,10 @@ void progress_line_clear(progress_line *line) {
 
 /* ---- signals */
 
-/* Adds a signal to the set unless it is ignored: a blocked signal would be kept even if it is ignored, and sigtimedwait
- * would return it. */
-static void add_unless_ignored(sigset_t *signals, int number) {
-  struct sigaction before;
-  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) sigaddset(signals, number);
-}
+void stop_signals_block(stop_signals *signals) { os_stop_block(signals); }
 
-void stop_signals_block(stop_signals *signals) {
-  sigemptyset(&signals->watched);
-  add_unless_ignored(&signals->watched, SIGINT);
-  add_unless_ignored(&signals->watched, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals->watched, &signals->before);
-}
+int stop_signals_take(const stop_signals *signals) { return os_stop_take(signals); }
 
-int stop_signals_take(const stop_signals *signals) {
-  const struct timespec no_time = {0};
-  const int number = sigtimedwait(&signals->watched, NULL, &no_time);
-  if (number <= 0) return 0;
-  pthread_sigmask(SIG_UNBLOCK, &signals->watched, NULL);
-  return number;
-}
-
-void stop_signals_restore(const stop_signals *signals) { pthread_sigmask(SIG_SETMASK, &signals->before, NULL); }
+void stop_signals_restore(const stop_signals *signals) { os_stop_restore(signals); }
 
 const char *stop_signal_name(int number) { return number == SIGTERM ? "SIGTERM" : "SIGINT"; }

@@ -2,9 +2,10 @@
 #ifndef HARTSIFT_CLI_COMMON_PROGRESS_H
 #define HARTSIFT_CLI_COMMON_PROGRESS_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "os/os_process.h"
 
 /* ---- Progress line on a terminal: images done, rate, and remaining time. */
 
@@ -30,9 +31,7 @@ double progress_line_rate(const progress_line *line, size_t worked);
 /* ---- SIGINT and SIGTERM, for commands that finish their output before they end: the signals are blocked during the
    work, and polled. */
 
-typedef struct stop_signals {
-  sigset_t watched, before;
-} stop_signals;
+typedef os_stop_signals stop_signals;
 
 /* Blocks the signals on this thread and on all threads that it starts afterwards. A signal that was ignored at the
    start (nohup, background jobs) stays ignored. */

@@ -1,16 +1,12 @@
 /*
  * Finds and reads the manifests to merge; see merge.h.
  */
+#include "os/os_files.h"
 #include "pipeline/cli/merge/merge.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/cli/common/cli_output.h"
@@ -21,8 +17,8 @@ static cli_exit no_memory(void) { return cli_fail(CLI_FAILED, COMMAND_MERGE, "ou
 /* ---- names */
 
 bool merge_is_same_location(const char *one, const char *other) {
-  struct stat a, b;
-  return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  os_info a, b;
+  return os_info_of(one, &a) && os_info_of(other, &b) && os_is_same(&a, &b);
 }
 
 static bool is_journal(const char *name) {
@@ -60,15 +56,10 @@ static cli_exit add_shard(merge_inputs *inputs, char *manifest, char *location, 
   return named ? CLI_DONE : CLI_FAILED;
 }
 
-static int is_any(const struct dirent *entry) {
-  (void)entry;
-  return 1;
-}
-
 /* Manifests that were found in a folder. */
 typedef struct found_manifests {
-  struct dirent **entries;
-  int count;
+  char **entries;
+  int64_t count;
   const char *folder; /* path of the folder with a final slash, or "" */
   const char *base;   /* prefix of the names of manifests */
   const char *location;
@@ -76,12 +67,12 @@ typedef struct found_manifests {
 } found_manifests;
 
 static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
-  char whole[NAME_MAX + 1] = "";
+  char whole[OS_NAME_BYTES] = "";
   size_t before = inputs->shard_count;
   snprintf(whole, sizeof whole, "%s.csv", found->base);
   bool has_whole = false;
-  for (int i = 0; i < found->count; i++) {
-    const char *name = found->entries[i]->d_name;
+  for (int64_t i = 0; i < found->count; i++) {
+    const char *name = found->entries[i];
     if (!batch_is_manifest_name(name, found->base)) continue;
     if (is_journal(name))
       return cli_fail(CLI_FAILED, COMMAND_MERGE,
@@ -112,10 +103,10 @@ static cli_exit find_in(merge_inputs *inputs, const char *folder, const char *ba
                         const char *output) {
   found_manifests found = {.folder = folder, .base = base, .location = location};
   found.whole_is_output = merge_is_same_location(location, output);
-  found.count = scandir(folder[0] != '\0' ? folder : ".", &found.entries, is_any, alphasort);
+  found.count = os_list_folder(folder[0] != '\0' ? folder : ".", &found.entries);
   if (found.count < 0) return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s: cannot be read: %s", location, strerror(errno));
   const cli_exit result = take_found(inputs, &found);
-  for (int i = 0; i < found.count; i++) free(found.entries[i]);
+  for (int64_t i = 0; i < found.count; i++) free(found.entries[i]);
   free(found.entries);
   return result;
 }
@@ -126,8 +117,8 @@ static cli_exit take_manifest(merge_inputs *inputs, const char *path, const char
     return add_shard(inputs, strdup(path), strdup(folder[0] != '\0' ? folder : "."), name, "manifest");
   const char *part = name;
   for (const char *next = name; (next = strstr(next, ".manifest")) != NULL; next++) part = next;
-  char *base = strndup(name, (size_t)(part - name) + strlen(".manifest"));
-  char *location = base ? strndup(path, strlen(path) - strlen(part)) : NULL;
+  char *base = os_copy_text(name, (size_t)(part - name) + strlen(".manifest"));
+  char *location = base ? os_copy_text(path, strlen(path) - strlen(part)) : NULL;
   cli_exit result;
   if (part == name || (base && !batch_is_manifest_name(name, base))) {
     cli_error(COMMAND_MERGE, "%s: has no name of a manifest: expected manifest.csv or NAME.db.manifest.csv", path);
@@ -141,22 +132,21 @@ static cli_exit take_manifest(merge_inputs *inputs, const char *path, const char
 }
 
 static cli_exit take_operand(merge_inputs *inputs, const char *operand, const char *output) {
-  struct stat info;
   const char *slash = strrchr(operand, '/');
   const char *name = slash ? slash + 1 : operand;
   const size_t length = strlen(operand);
-  char *folder = strndup(operand, (size_t)(name - operand));
+  char *folder = os_copy_text(operand, (size_t)(name - operand));
   char *base = NULL;
   cli_exit result = CLI_FAILED;
   if (!folder) {
     result = no_memory();
-  } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
+  } else if (os_is_folder(operand)) {
     char *closed = cli_join(operand, operand[length - 1] == '/' ? "" : "/", "");
     result = closed ? find_in(inputs, closed, "manifest", operand, output) : no_memory();
     free(closed);
   } else if (length > 4 && strcmp(operand + length - 4, ".csv") == 0) {
     result = take_manifest(inputs, operand, folder, name);
-  } else if (access(operand, F_OK) != 0) {
+  } else if (!os_exists(operand)) {
     cli_error(COMMAND_MERGE, "%s: %s", operand, strerror(errno));
   } else {
     base = cli_join(name, ".manifest", "");
@@ -210,11 +200,11 @@ static bool take_rows(merge_inputs *inputs, size_t index, const char *cursor, co
 
 static cli_exit read_shard(merge_inputs *inputs, size_t index) {
   merge_shard *shard = &inputs->shards[index];
-  const int descriptor = open(shard->manifest, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int descriptor = os_open(shard->manifest, OS_READ);
   size_t size = 0, damaged = 0;
   shard->text = descriptor >= 0 ? batch_read_whole(descriptor, &size) : NULL;
   if (!shard->text) cli_error(COMMAND_MERGE, "%s: cannot be read: %s", shard->manifest, strerror(errno));
-  if (descriptor >= 0) close(descriptor);
+  if (descriptor >= 0) os_close(descriptor);
   if (!shard->text) return CLI_FAILED;
   const char *cursor = shard->text, *end = shard->text + size;
   batch_columns columns;

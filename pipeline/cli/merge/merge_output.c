@@ -1,15 +1,13 @@
 /*
  * Writes the output of merge; see merge.h.
  */
+#include "os/os_files.h"
 #include "pipeline/cli/merge/merge.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/text.h"
@@ -88,8 +86,7 @@ static bool choose_cameras(merge_output *output, const merge_inputs *inputs) {
 
 cli_exit merge_plan_output(merge_output *output, const option_set *set, const merge_inputs *inputs) {
   const char *location = set->values[OPTION_OUTPUT].text;
-  struct stat info;
-  const bool is_folder = stat(location, &info) == 0 && S_ISDIR(info.st_mode);
+  const bool is_folder = os_is_folder(location);
   *output = (merge_output){.set = set, .location = location, .format = inputs->format};
   if (!is_folder && hs_format_of_name(location) == HS_FORMAT_COLMAP_DB) output->format = HS_FORMAT_COLMAP_DB;
   if (!choose_cameras(output, inputs)) return CLI_USAGE;
@@ -151,7 +148,7 @@ static bool name_files(output_files *files, const char *location, const char *na
   char *path = relative ? cli_join(location, location[strlen(location) - 1] == '/' ? "" : "/", relative) : NULL;
   files->paths[0] = path;
   if (path && files->count == 2) {
-    char *stem = strndup(path, strlen(path) - strlen(format->endings[0]));
+    char *stem = os_copy_text(path, strlen(path) - strlen(format->endings[0]));
     files->paths[1] = stem ? cli_join(stem, "", format->second_ending) : NULL;
     free(stem);
   }
@@ -162,14 +159,14 @@ static bool name_files(output_files *files, const char *location, const char *na
 /* Reads the files. False with errno, and with the index of the unreadable file. */
 static bool read_files(output_files *files, int *failed) {
   for (int i = 0; i < files->count; i++) {
-    struct stat info;
+    os_info info;
     *failed = i;
-    const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool is_file = descriptor >= 0 && fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+    const int descriptor = os_open(files->paths[i], OS_READ);
+    const bool is_file = descriptor >= 0 && os_info_of_open(descriptor, &info) && info.kind == OS_REGULAR;
     if (descriptor >= 0 && !is_file) errno = EINVAL;
     files->bytes[i] = is_file ? batch_read_whole(descriptor, &files->sizes[i]) : NULL;
     const int error = errno;
-    if (descriptor >= 0) close(descriptor);
+    if (descriptor >= 0) os_close(descriptor);
     errno = error;
     if (!files->bytes[i]) return false;
   }
@@ -224,9 +221,10 @@ static bool write_file(char *path, const char *bytes, size_t size, char *message
 static bool check_target(const merge_output *output, output_files *target, uint64_t digest, bool *is_there,
                          char *message, size_t bytes) {
   int failed = 0;
-  struct stat info;
+  os_info info;
   *is_there = read_files(target, &failed) && digest_of_files(target) == digest;
-  if (*is_there || lstat(target->paths[failed], &info) != 0 || output->set->values[OPTION_REPLACE].is_set) return true;
+  if (*is_there || !os_info_of_link(target->paths[failed], &info) || output->set->values[OPTION_REPLACE].is_set)
+    return true;
   hs_message_set(message, bytes, "%s: is there already and differs; with --replace it is overwritten",
                  target->paths[failed]);
   return false;

@@ -1,22 +1,17 @@
 /* Writes --help from the option table; see option_table.h. */
-#define _DEFAULT_SOURCE /* declares struct winsize and fileno */
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
+#include "os/os_process.h"
 #include "pipeline/cli/options/option_table.h"
 
 /* ---- width of a terminal */
 
 enum { COLUMNS_MIN = 10, COLUMNS_MAX = 1000 };
 
-int terminal_columns(FILE *stream) {
-  struct winsize size = {0};
-  const int descriptor = fileno(stream);
-  return descriptor >= 0 && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? (int)size.ws_col : 0;
-}
+int terminal_columns(FILE *stream) { return os_terminal_columns(stream); }
 
 int terminal_text_columns(FILE *stream) {
   const char *named = getenv("COLUMNS");

@@ -3,12 +3,12 @@
  * option as the user typed it, and the expected value.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_process.h"
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "os/os_threads.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
@@ -444,7 +444,7 @@ cli_exit match_database(const match_database_plan *plan) {
                              .is_quiet = has_option(&job, OPTION_QUIET),
                              .is_verified = plan->verify.model != 0};
   /* checked first, because opening would create the file */
-  if (access(job.images.path, F_OK) != 0) return fail(&job, strerror(errno));
+  if (!os_exists(job.images.path)) return fail(&job, strerror(errno));
   if (pthread_mutex_init(&job.lock, NULL) != 0) return fail(&job, hs_status_string(HS_ERR_THREAD));
   stop_signals_block(&signals); /* so that they are also blocked in the threads of a GPU's driver */
   const cli_exit result = open_and_run(&job, &signals);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/text_cursor.h"
@@ -210,7 +211,7 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
 static cli_exit read_file(const char *path, const char *text, const database_images *images, pair_list *pairs) {
   pair_file from = {.path = path, .images = images, .pairs = pairs};
   if (!sort_names(&from)) return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for the images", images->path);
-  FILE *file = text ? fmemopen((char *)(uintptr_t)text, strlen(text), "r") : fopen(path, "r");
+  FILE *file = text ? os_open_text(text, strlen(text)) : os_open_stream(path, "r");
   cli_exit result = CLI_FAILED;
   if (file) {
     result = read_lines(&from, file);

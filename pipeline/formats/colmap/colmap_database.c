@@ -5,9 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
@@ -124,12 +123,12 @@ static sqlite3_file *file_of(const hs_colmap_database *database) {
 static void remove_unused(const hs_colmap_database *database) {
   sqlite3_file *file = database->is_new ? file_of(database) : NULL;
   const char *name = file ? sqlite3_db_filename(database->sqlite, "main") : NULL;
-  struct stat info;
+  os_info info;
   if (!name) return;
   if (file->pMethods->xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK &&
       file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK && !has_moved(database) &&
-      stat(name, &info) == 0 && info.st_size == 0)
-    (void)unlink(name);
+      os_info_of(name, &info) && info.size == 0)
+    (void)os_remove(name);
   (void)file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
 }
 
@@ -156,7 +155,7 @@ void hs_colmap_close(hs_colmap_database *database) {
 /* Copies a path in a form that SQLite does not interpret: it treats some names specially (":memory:", "file:..."), but
    none that begin with "/" or "./". */
 static char *copy_path(const char *path, const hs_allocator *allocator) {
-  const char *prefix = path[0] == '/' ? "" : "./";
+  const char *prefix = os_is_absolute(path) ? "" : "./";
   const size_t prefix_size = strlen(prefix);
   const size_t size = strlen(path) + 1;
   size_t bytes;
@@ -175,7 +174,7 @@ static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BY
   char journal[COLMAP_PATH_BYTES];
   const int length = snprintf(journal, sizeof journal, "%s%s", path, ending);
   return memcmp(first, nothing, sizeof nothing) == 0 && length > 0 && (size_t)length < sizeof journal &&
-         access(journal, F_OK) == 0;
+         os_exists(journal);
 }
 
 /* Reads the first bytes through SQLite, because closing a second descriptor would release this process's locks on the
@@ -205,8 +204,8 @@ static hs_status check_signature(hs_colmap_database *database) {
 
 /* Refuses files that are not SQLite databases, which SQLite itself would open. */
 static hs_status check_file(hs_colmap_database *database) {
-  struct stat info;
-  if (stat(database->path, &info) != 0) {
+  os_info info;
+  if (!os_info_of(database->path, &info)) {
     const int error = errno;
     if (error == ENOENT && database->options.read_only == 0) {
       database->is_new = true;
@@ -214,7 +213,7 @@ static hs_status check_file(hs_colmap_database *database) {
     }
     return colmap_fail(database, HS_ERR_IO, "cannot open: %s", strerror(error));
   }
-  if (!S_ISREG(info.st_mode)) return colmap_fail(database, HS_ERR_IO, "not a regular file");
+  if (info.kind != OS_REGULAR) return colmap_fail(database, HS_ERR_IO, "not a regular file");
   return HS_OK;
 }
 

@@ -2,12 +2,11 @@
 #include "pipeline/formats/common/content_digest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "pipeline/formats/common/feature_codec.h"
 
 #define DIGEST_BASIS UINT64_C(0xCBF29CE484222325)
@@ -105,12 +104,12 @@ uint64_t digest_features(const hs_features *features) {
 }
 
 hs_status digest_add_file(digest_state *state, const char *path) {
-  const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const int descriptor = os_open(path, OS_READ);
   if (descriptor < 0) return HS_ERR_IO;
   unsigned char *piece = malloc(DIGEST_PIECE_BYTES);
   hs_status status = piece ? HS_OK : HS_ERR_MEMORY;
   while (status == HS_OK) {
-    const ssize_t got = read(descriptor, piece, DIGEST_PIECE_BYTES);
+    const int64_t got = os_read(descriptor, piece, DIGEST_PIECE_BYTES);
     if (got == 0) break;
     if (got > 0)
       digest_add(state, piece, (size_t)got);
@@ -119,7 +118,7 @@ hs_status digest_add_file(digest_state *state, const char *path) {
   }
   const int error = errno;
   free(piece);
-  close(descriptor);
+  os_close(descriptor);
   errno = error;
   return status;
 }
@@ -129,10 +128,10 @@ hs_status digest_add_file(digest_state *state, const char *path) {
 
 #if defined(__x86_64__)
 #  include <immintrin.h>
-#elif defined(__aarch64__) && defined(__linux__)
+#elif defined(__aarch64__)
 #  include <arm_acle.h>
-#  include <string.h>
-#  include <sys/auxv.h>
+
+#  include "os/os_process.h"
 #endif
 
 /* A CRC with a reflected polynomial P. */
@@ -220,8 +219,8 @@ __attribute__((target("pclmul,sse4.1"))) static size_t crc_by_instructions(const
   *crc = c;
   return i;
 }
-#elif defined(__aarch64__) && defined(__linux__)
-static bool crc_has_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
+#elif defined(__aarch64__)
+static bool crc_has_instructions(void) { return os_has_crc_instructions(); }
 
 __attribute__((target("+crc"))) static size_t crc_by_instructions(const crc_kind *kind, uint32_t *crc,
                                                                   const uint8_t *bytes, size_t size) {

@@ -5,13 +5,11 @@
 #include "pipeline/formats/common/feature_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
@@ -114,7 +112,7 @@ static hs_status load_fail_errno(const feature_source *source, const char *path,
 static hs_status load_fill(int descriptor, const feature_source *source, const char *path, file_content *content) {
   size_t filled = 0;
   while (filled < content->size) {
-    ssize_t got = read(descriptor, content->bytes + filled, content->size - filled);
+    int64_t got = os_read(descriptor, content->bytes + filled, content->size - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return load_fail_errno(source, path, "cannot read");
     if (got == 0) break;
@@ -132,16 +130,16 @@ static uint64_t content_most(const feature_source *source) {
 }
 
 static hs_status load_open_file(int descriptor, const feature_source *source, const char *path, file_content *content) {
-  struct stat info;
-  if (fstat(descriptor, &info) != 0) return load_fail_errno(source, path, "cannot read");
-  if (!S_ISREG(info.st_mode))
+  os_info info;
+  if (!os_info_of_open(descriptor, &info)) return load_fail_errno(source, path, "cannot read");
+  if (info.kind != OS_REGULAR)
     return hs_message_fail(HS_ERR_IO, source->message, source->message_bytes, "%s: not a regular file", path);
-  if ((uint64_t)info.st_size > content_most(source) || (uint64_t)info.st_size > SIZE_MAX / 2)
+  if (info.size > content_most(source) || info.size > SIZE_MAX / 2)
     return hs_message_fail(HS_ERR_LIMIT, source->message, source->message_bytes,
                            "%s: larger than %llu features can need", path, (unsigned long long)source->max_features);
-  const hs_status status = source_check_memory(source, (uint64_t)info.st_size);
+  const hs_status status = source_check_memory(source, info.size);
   if (status != HS_OK) return status;
-  content->size = (size_t)info.st_size;
+  content->size = (size_t)info.size;
   content->bytes = hs_memory_alloc(source->allocator, content->size);
   if (!content->bytes)
     return hs_message_fail(HS_ERR_MEMORY, source->message, source->message_bytes, "%s: out of memory for its %zu bytes",
@@ -150,10 +148,10 @@ static hs_status load_open_file(int descriptor, const feature_source *source, co
 }
 
 static hs_status load_file(const feature_source *source, const char *path, file_content *content) {
-  int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  int descriptor = os_open(path, OS_READ);
   if (descriptor < 0) return load_fail_errno(source, path, "cannot open");
   hs_status status = load_open_file(descriptor, source, path, content);
-  (void)close(descriptor);
+  os_close(descriptor);
   return status;
 }
 
@@ -170,12 +168,12 @@ hs_status source_load_file(const feature_source *source, const char *path, uint8
 size_t source_read_beginning(const char *path, uint8_t bytes[SOURCE_BEGINNING_BYTES]) {
   const feature_source source = {.path = path};
   file_content content = {bytes, SOURCE_BEGINNING_BYTES};
-  struct stat info;
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  os_info info;
+  const int descriptor = os_open(path, OS_READ);
   if (descriptor < 0) return 0;
-  const bool filled =
-      fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && load_fill(descriptor, &source, path, &content) == HS_OK;
-  (void)close(descriptor);
+  const bool filled = os_info_of_open(descriptor, &info) && info.kind == OS_REGULAR &&
+                      load_fill(descriptor, &source, path, &content) == HS_OK;
+  os_close(descriptor);
   if (!filled || !gzip_begins(bytes, content.size)) return filled ? content.size : 0;
   uint8_t packed[SOURCE_BEGINNING_BYTES];
   memcpy(packed, bytes, content.size);

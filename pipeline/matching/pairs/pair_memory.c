@@ -1,10 +1,8 @@
 /*
  * Plans the memory of a run.
  */
-#define _DEFAULT_SOURCE /* _SC_PHYS_PAGES */
+#include "os/os_process.h"
 #include "pipeline/matching/pairs/pair_run.h"
-
-#include <unistd.h>
 
 #include "pipeline/base/memory.h"
 
@@ -17,8 +15,8 @@ enum {
 /* Returns the memory that the run may use, bytes: the caller's limit, else half of the machine's memory. */
 static uint64_t allowed(const hs_context *c) {
   if (c->options.max_memory_bytes > 0) return c->options.max_memory_bytes;
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : UINT64_MAX / 4;
+  const uint64_t machine = os_memory_bytes();
+  return machine < UINT64_MAX ? machine / 2 : UINT64_MAX / 4;
 }
 
 /* Returns the feature count of an image, limited so that a false count in a damaged database cannot overflow; such
