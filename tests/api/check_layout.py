@@ -41,7 +41,7 @@ PORTABLE_HEADERS = {
     "assert.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "setjmp.h", "stdalign.h", "stdarg.h",
     "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "arm_acle.h", "arm_neon.h", "emmintrin.h", "immintrin.h",
-    "jerror.h", "jpeglib.h", "png.h", "sqlite3.h", "tiffio.h", "webp/decode.h", "webp/demux.h", "zlib.h",
+    "jerror.h", "jpeglib.h", "png.h", "sqlite3.h", "tiffio.h", "webp/decode.h", "webp/demux.h", "zlib.h", "zstd.h",
 }
 # The words are assembled from halves so that this file does not match itself.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]) + r")\b")

@@ -222,18 +222,18 @@ TEST(test_measured_split) {
 
 /* A split is chosen only if its median is better by more than the trials differ. */
 TEST(test_gain_of_a_split) {
-  static const double whole[SPLIT_TRIALS] = {10, 10.5, 10, 9.5, 10, 10.2, 9.8, 40, 10};
+  static const double undivided[SPLIT_TRIALS] = {10, 10.5, 10, 9.5, 10, 10.2, 9.8, 40, 10};
   double divided[SPLIT_TRIALS];
-  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = whole[i] - 0.15;
-  assert_true(split_gain(whole, divided) < 0.0); /* less than the spread of 0.2 */
-  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = whole[i] - 2.0;
-  assert_true(split_gain(whole, divided) > 1.5 && split_gain(whole, divided) < 2.0);
-  assert_true(split_gain(divided, whole) < -2.0);
+  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = undivided[i] - 0.15;
+  assert_true(split_gain(undivided, divided) < 0.0); /* less than the spread of 0.2 */
+  for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = undivided[i] - 2.0;
+  assert_true(split_gain(undivided, divided) > 1.5 && split_gain(undivided, divided) < 2.0);
+  assert_true(split_gain(divided, undivided) < -2.0);
   for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = i % 2 ? 3.0 : 9.0; /* faster, but nobody knows by how much */
-  assert_true(split_gain(whole, divided) < 0.0);
+  assert_true(split_gain(undivided, divided) < 0.0);
   for (int i = 0; i < SPLIT_TRIALS; i++) divided[i] = 5.0;
   divided[4] = 1000.0; /* a single late frame does not matter */
-  assert_true(split_gain(whole, divided) > 4.0);
+  assert_true(split_gain(undivided, divided) > 4.0);
 }
 
 /* A worker does not measure, nor use what its owner measured: with frames in flight, all octaves are the GPU's. */
