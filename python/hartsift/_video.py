@@ -200,7 +200,7 @@ def extract_frames(video: str, folder: pathlib.Path, rate: float, report: Callab
             if known["frames"]:
                 return int(known["frames"])
         else:
-            for path in folder.glob("frame_*.png"):
+            for path in folder.glob("frame_[0-9]*.png"):
                 path.unlink()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{video}: its frames cannot be prepared: {error}") from error

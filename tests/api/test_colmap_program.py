@@ -563,6 +563,8 @@ class PassedOn(ColmapCase):
         errors = self.colmap("mapper", HARTSIFT_COLMAP="pycolmap", HARTSIFT_PYTHON=sys.executable, PYTHONPATH=self.folder,
                              PYTHONNOUSERSITE="1", status=FAILED)[1]
         self.assertIn("COLMAP", errors)
+        errors = self.colmap("mapper", HARTSIFT_COLMAP="pycolmap", HARTSIFT_PYTHON="/absent/python", status=FAILED)[1]
+        self.assertIn("HARTSIFT_PYTHON '/absent/python': cannot be started", errors)
 
     def test_ignored_signals_are_not_ignored_by_colmap(self):
         fake = self.script("fake", "#!/bin/sh\ngrep SigIgn /proc/self/status\n")
