@@ -313,6 +313,19 @@ static void put_json(feature_sink *sink, const signal_data *signal) {
   sink_text(sink, has_rows ? "]]}\n" : "]}\n");
 }
 
+/* Writes the samples without a header. as_doubles: floats become doubles. */
+static void put_samples(feature_sink *sink, const signal_data *signal, bool as_doubles) {
+  const size_t count = signal->array.width * signal->array.height;
+  for (size_t i = 0; i < count; i++) {
+    const double value = value_at(signal, i);
+    const float narrow = (float)value;
+    if (as_doubles || signal->array.type == HS_ELEMENT_F64)
+      sink_bytes(sink, &value, sizeof value);
+    else
+      sink_bytes(sink, &narrow, sizeof narrow);
+  }
+}
+
 static void put_signal(FILE *stream, const signal_data *signal, const char *path, bool json) {
   const hs_array *array = &signal->array;
   const bool is_float = array->type == HS_ELEMENT_F32;
@@ -324,9 +337,7 @@ static void put_signal(FILE *stream, const signal_data *signal, const char *path
     if (form_of(path) == SIGNAL_NPY)
       npy_put_header(&sink, is_float ? "<f4" : "<f8", signal->rank, signal->rank == 2 ? array->height : array->width,
                      array->width);
-    for (size_t i = 0; i < array->height; i++)
-      sink_bytes(&sink, (const uint8_t *)signal->memory.data + i * array->width * element_bytes(array->type),
-                 array->width * element_bytes(array->type));
+    put_samples(&sink, signal, form_of(path) == SIGNAL_BINARY);
   }
   sink_flush(&sink);
 }
@@ -379,6 +390,8 @@ cli_exit cmd_convolve(const option_set *set) {
   const option_value *output = &set->values[OPTION_OUTPUT];
   const char *taps = set->values[OPTION_TAPS].is_set ? set->values[OPTION_TAPS].text : "";
   const bool is_taps = output->is_set && taps[0] == '@' && cli_is_same_file(taps + 1, output->text);
+  if (strcmp(set->operands[0], "-") == 0 && strcmp(taps, "@-") == 0)
+    return cli_fail(CLI_USAGE, set->command, "signal and taps cannot both be standard input");
   if (is_taps || (output->is_set && cli_is_same_file(set->operands[0], output->text)))
     return cli_fail(CLI_FAILED, set->command, "%s: the output would overwrite the input", output->text);
   if (output->is_set && set->values[OPTION_JSON].is_set && form_of(output->text) != SIGNAL_TEXT)

@@ -98,14 +98,19 @@ static bool make_levels(gray_array_job *job) {
 /* Loads the image. With any_samples, samples without a known range are loaded as they are. */
 static hs_status load_gray(gray_array_job *job, const char *path, bool any_samples) {
   static const float limit = 1.5e38f; /* widest range that the library takes */
+  char reason[CLI_MESSAGE_BYTES];
   job->input.keeps_stdin = true;
-  hs_status status = cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message);
-  if (status != HS_ERR_UNSUPPORTED || !any_samples) return status;
+  const hs_status status = cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message);
+  if (status != HS_ERR_UNSUPPORTED && status != HS_ERR_ARGUMENT) return status;
+  snprintf(reason, sizeof reason, "%s", job->message);
   job->input.load.range_low = -limit;
   job->input.load.range_high = limit;
-  status = cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message);
-  if (status == HS_ERR_ARGUMENT)
+  const hs_status again = cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message);
+  if (again == HS_ERR_ARGUMENT)
     snprintf(job->message, sizeof job->message, "samples are NaN, infinite or beyond 3e38: replace them");
+  if (any_samples || again != HS_OK) return again;
+  hs_image_free(&job->image);
+  snprintf(job->message, sizeof job->message, "%s", reason);
   return status;
 }
 

@@ -78,9 +78,11 @@ class Stats(Case):
         self.assertEqual((tile["sum"], tile["min"], tile["max"], tile["above"]), (1700.75, -300.0, 2000.25, 1))
         self.assertEqual(self.records("-", stdin=self.read("heights.tif"))["tiles"][0]["max"], 2000.25)
         tiff("gap.tif", [1.0, float("nan")])
-        errors = self.run_it("stats", "gap.tif", status=FAILED)[1]
-        self.assertIn("gap.tif: samples are NaN", errors)
-        self.assertNotIn("mask", errors)
+        for command in ("stats", "hist"):
+            errors = self.run_it(command, "gap.tif", status=FAILED)[1]
+            self.assertIn("gap.tif: samples are NaN", errors)
+            self.assertNotIn("mask", errors)
+        self.assertIn("heights.tif: samples are -300 to 2000.25", self.run_it("hist", "heights.tif", status=FAILED)[1])
 
     def test_same_bytes_everywhere(self):
         expected = self.run_it("stats", "@scene:700x500", "--tile", "33x21", environment={"HARTSIFT_CPU": "ref"})[0]
@@ -172,6 +174,8 @@ class Convolve(Case):
         self.run_it("convolve", "rows.npy", "--taps", "0,1,0", "-o", "same.npy")
         self.assertEqual(self.read("same.npy"), self.read("rows.npy"))
         self.assertEqual(json.loads(self.run_it("convolve", "rows.npy", "--taps", "1", "--json")[0]), {"values": [[1, 2, 4], [8, 16, 32]]})
+        self.run_it("convolve", "rows.npy", "--taps", "1", "-o", "same.bin")
+        self.assertEqual(struct.unpack("<6d", self.read("same.bin")), (1, 2, 4, 8, 16, 32))
 
     def test_failures(self):
         self.write("signal.txt", b"1\n2\nx3\n")
@@ -182,7 +186,7 @@ class Convolve(Case):
         self.write("empty.txt", b"# nothing\n")
         for arguments, expected in ((["signal.txt"], "--taps is missing"), (["signal.txt", "--taps", "mean:4"], "odd"),
                                     (["signal.txt", "--taps", "1,2"], "odd"), (["signal.txt", "--taps", "1,x,2"], "T1,T2"),
-                                    (["signal.txt", "--taps", "1,,2"], "tap 2 is empty"), (["signal.txt", "--taps", "@"], "name of a file"),
+                                    (["signal.txt", "--taps", "1,,2"], "tap 2 is empty"), (["signal.txt", "--taps", "@"], "name of a file"), (["-", "--taps", "@-"], "both be standard input"),
                                     (["signal.txt", "--taps", "1", "--json", "-o", "x.npy"], "two formats"),
                                     (["signal.txt", "--taps", "gauss:0"], "gauss:SIGMA"),
                                     (["signal.txt", "--taps", "1", "--ends", "wrap"], "zero")):
