@@ -12,7 +12,7 @@
  * Reads     source: bytes, any stride. Writes out.
  * Barriers  none.
  * Limits    any size. Order: repeatable.
- * Cost      at most 5 bytes of memory a pixel: bound by memory.
+ * Cost      at most 5 bytes of memory per pixel: bound by memory.
  */
 extern "C" __global__ void __launch_bounds__(GRAY_THREADS)
     gray_bytes_kernel(gray_source source, uint8_t *out, size_t out_stride, size_t group_stride) {
@@ -50,19 +50,19 @@ __device__ __forceinline__ const uint8_t *picture_row(const byte_picture &s, int
   return s.data + (size_t)y * s.stride_bytes;
 }
 
-/* Rows doubled: sample x of 2w, from a source row. */
+/* Returns sample x of the 2w samples of a doubled source row. */
 template <upsample_grid GRID>
 __device__ __forceinline__ float doubled_along_row(const byte_picture &s, int32_t x, const uint8_t *row) {
   return doubled_sample(unit_of_u8(row[x >> 1]), unit_of_u8(row[far_index(x, s.width, GRID)]), GRID);
 }
 
-/* Sample (x, y) of the doubled picture: along rows first, then along columns. */
+/* Returns sample (x, y) of the doubled picture: doubles along rows first, then along columns. */
 template <upsample_grid GRID> __device__ __forceinline__ float doubled_at(const byte_picture &s, int32_t x, int32_t y) {
   return doubled_sample(doubled_along_row<GRID>(s, x, picture_row(s, y >> 1)),
                         doubled_along_row<GRID>(s, x, picture_row(s, far_index(y, s.height, GRID))), GRID);
 }
 
-/* Where a row holds the source columns left - 1 .. left + 2 for four doubled samples: in one or two words. Columns
+/* Position in a row of the source columns left - 1 .. left + 2 for four doubled samples: one or two words. Columns
  * outside the picture repeat its sides. Columns left and left + 1 are inside. */
 struct byte_columns {
   int32_t low, high;        /* offsets of the words */
@@ -95,7 +95,7 @@ __device__ __forceinline__ uint32_t four_columns(const byte_words &w, const byte
   return __byte_perm(__funnelshift_r(w.low, w.high, c.shift), 0, c.selector);
 }
 
-/* Returns four doubled samples of a row from its four columns. The first sample lies at the second column. */
+/* Returns four doubled samples of a row from its four columns. The first sample is at the second column. */
 template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_four(uint32_t columns) {
   const float before = unit_of_u8((uint8_t)columns), a = unit_of_u8((uint8_t)(columns >> 8)),
               b = unit_of_u8((uint8_t)(columns >> 16)), after = unit_of_u8((uint8_t)(columns >> 24));
@@ -109,7 +109,7 @@ template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_rows(flo
                      doubled_sample(near_row.z, far_row.z, GRID), doubled_sample(near_row.w, far_row.w, GRID));
 }
 
-/* Four doubled samples of row y, inside the picture. */
+/* Returns four doubled samples of row y, inside the picture. */
 template <upsample_grid GRID>
 __device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, const byte_columns &c, int32_t y) {
   const byte_words near_words = load_words(picture_row(s, y >> 1), c),
@@ -192,7 +192,7 @@ __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const b
 
 /*
  * Does      base_ref for u8 gray, first_octave -1.
- * Launch    as blur_march_kernel; Shared, Barriers, Limits, Order too.
+ * Launch    as blur_march_kernel, like Shared, Barriers, Limits and Order.
  * Reads     words of source bytes; rows at multiples of 4 bytes (also pinned host memory).
  * Writes    level 0.
  * Cost      per sample a quarter byte read and 4 bytes written; bound by the issue of conversions and filter.
@@ -243,7 +243,7 @@ static __device__ __forceinline__ void base_of_picture(const march_params<R> &p,
   BASE_KERNEL(base_half_pixel_group_kernel_##R, R, GRID_HALF_PIXEL, true)
 TUNE_MARCH_RADII(BASE_KERNELS)
 
-/* One channel of the source as a float in [0, 1]. */
+/* Returns one channel of the source as a float in [0, 1]. */
 __device__ __forceinline__ float channel_unit(const source_view &s, const uint8_t *sample) {
   if (s.type == SOURCE_U8) return (float)*sample / 255.0f;
   if (s.type == SOURCE_U16) return (float)*reinterpret_cast<const uint16_t *>(sample) / 65535.0f;
@@ -254,7 +254,7 @@ __device__ __forceinline__ uint32_t channel_int(const source_view &s, const uint
   return s.type == SOURCE_U8 ? *sample : *reinterpret_cast<const uint16_t *>(sample);
 }
 
-/* Gray of pixel (x, y) in [0, 1]. */
+/* Returns the gray of pixel (x, y) in [0, 1]. */
 __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, int32_t y) {
   const uint32_t size = s.type == SOURCE_U8 ? 1 : (s.type == SOURCE_U16 ? 2 : 4);
   const uint32_t channels = s.layout < SOURCE_RGB ? 1u + s.layout : (s.layout < SOURCE_RGBA ? 3u : 4u);
@@ -289,7 +289,7 @@ extern "C" __global__ void gray_kernel(source_view source, plane_view out, int32
     out.data[(size_t)y * out.stride + (size_t)x] = source_gray(source, x * step, y * step);
 }
 
-/* Rows doubled: sample x of 2n. */
+/* Returns sample x of the 2n samples of a doubled row. */
 __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, int32_t n, upsample_grid grid) {
   return doubled_sample(row[x >> 1], row[far_index(x, n, grid)], grid);
 }

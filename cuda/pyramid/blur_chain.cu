@@ -1,5 +1,5 @@
 /*
- * Chains: several level steps of a small octave in one kernel, from the device functions of the split ones.
+ * Chains: several level steps of a small octave in one kernel.
  * Drawing: cuda/KERNELS.md, "A chain".
  */
 #include "cuda/pyramid/pyramid_cuda.h"

@@ -137,7 +137,7 @@ __device__ __forceinline__ int32_t fold_index(int32_t i, int32_t n, border_mode 
   return border_index(i, n, mode);
 }
 
-/* Columns of a strip that no whole vector covers, because the picture ends there: `left` of them at its left side
+/* Columns of a strip that no complete vector covers, because the picture ends there: `left` of them at its left side
  * (from x = -1 downwards), and `right` from `right_first` on. */
 struct strip_edges {
   int32_t left, right, right_first;
@@ -169,7 +169,7 @@ __device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, cons
   }
 }
 
-/* What a thread stages of each step's rows, in two jobs: the strip's columns (body), and the halo at its sides. In
+/* A thread's part of the staging of a step, in two jobs: the strip's columns (body), and the halo at its sides. In
    each job a thread stays in one column of vectors and takes every body_rows-th or halo_rows-th row. So one
    addition leads from each copy to the next. */
 template <int R> struct stage_shape {

@@ -29,7 +29,7 @@ TUNE_CHAINS(CHAIN_ENTRIES)
 
 /* ------------------------------------------------------------------ marching blurs */
 
-/* The kernels of a radius; of two, the second is for groups. */
+/* The kernels of a radius. [1]: for groups. */
 typedef struct march_row {
   int32_t radius;
   size_t argument_bytes, shared_bytes;
@@ -201,7 +201,7 @@ static march_arguments base_arguments_of(const base_args *args, int32_t bands) {
   return p;
 }
 
-/* The rows of blocks of one band: [first, end) of all. */
+/* The rows of blocks [first, end) of one band, and the number of rows of all bands. */
 typedef struct band_blocks {
   int32_t first, end, all;
 } band_blocks;
@@ -243,7 +243,7 @@ static stage_status base_fused(const base_args *args, int32_t band, int32_t band
   return launch(kernels[group.count > 1], shape, arguments, 3);
 }
 
-/* A kernel of one sample a thread, for each picture of a group. */
+/* Returns the shape of a kernel with one sample per thread, for each picture of a group. */
 static launch_shape plain_shape(const plane_view *out, picture_group group, cuda_stream stream) {
   launch_size grid = launch_grid_2d(out->width, PLAIN_COLUMNS, out->height, PLAIN_ROWS);
   grid.z = group.count > 1 ? (uint32_t)group.count : 1u;
@@ -283,7 +283,8 @@ stage_status base_launch(const base_args *args, cuda_stream stream) {
 
 /* ------------------------------------------------------------------ chains */
 
-/* The available chains: radii, 0 for a missing third step; for large and small tiles, one picture and a group. */
+/* An available chain. radii: 0 for a missing third step. First index of the others: 1 for small tiles. Second: 1 for
+ * groups. */
 typedef struct chain_row {
   int32_t radii[3];
   size_t shared_bytes[2];

@@ -87,7 +87,7 @@ extern "C" __global__ void blur_plain_columns_kernel(const __grid_constant__ pla
   }
 }
 
-/* Level step and DoG level in one kernel, from the device functions of the split ones. */
+/* Level step and DoG level in one kernel, made of the device functions of the split kernels. */
 
 /*
  * Does      one level step and the DoG level below it, as blur_ref and dog_at. Also writes `dog`, from the new
@@ -108,8 +108,8 @@ template <int R> static __device__ __forceinline__ void uber_level(const march_p
 TUNE_MARCH_RADII(UBER_KERNEL)
 
 /*
- * Does      a DoG level from its two Gaussian levels, as dog_at: what the uber kernel saves.
- * Launch    PLAIN_COLUMNS x PLAIN_ROWS threads per block, 4 neighbouring samples a thread; rows beyond the grid by
+ * Does      a DoG level from its two Gaussian levels, as dog_at. The uber kernel makes this kernel unnecessary.
+ * Launch    PLAIN_COLUMNS x PLAIN_ROWS threads per block, 4 neighbouring samples per thread; rows beyond the grid by
  *           stride.
  * Reads     both levels as 16-byte vectors; the last samples of a row one by one. Writes `dog`, samples inside the
  *           picture only. Shared: none. Barriers: none.

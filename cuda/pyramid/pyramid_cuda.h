@@ -28,8 +28,8 @@ enum {
 extern "C" {
 #endif
 
-/* Several pictures of one size in the same launches: the planes of picture i are i * stride_bytes after those of the
- * first. count 0 or 1: one picture. */
+/* Several pictures of one size in the same launches. A plane of picture i is i * stride_bytes bytes after the plane of
+ * picture 0. count 0 or 1: one picture. */
 typedef struct picture_group {
   int32_t count;
   size_t stride_bytes; /* a multiple of 256 */
@@ -82,7 +82,7 @@ stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_str
 /* Level step with DoG; only for radii with a specialised kernel (!blur_needs_work). */
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream);
 
-/* DoG level `dog`, upper - lower, by a kernel that does nothing else: what the uber kernel is compared with. Three
+/* DoG level `dog`, upper - lower, by a separate kernel, with which the uber kernel is compared. Three
  * planes of one size and stride. */
 stage_status dog_launch(const plane_view *lower, const plane_view *upper, const plane_view *dog, cuda_stream stream);
 

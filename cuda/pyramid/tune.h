@@ -9,8 +9,7 @@
 #include "cuda/runtime/launch.h"
 
 /* Radii with a specialised marching kernel: the profiles' radii at S = 3 (Lowe's and VLFeat's rule 5 5 7 8 10 13, not
- * doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each: the rows of the tables in
- * pyramid_cuda.c. */
+ * doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each, a row of the table in pyramid_cuda.c. */
 #define TUNE_MARCH_RADII(X) X(5) X(6) X(7) X(8) X(10) X(13)
 
 /* Marching blur: a block processes a strip of MARCH_COLUMNS columns downwards, MARCH_ROWS input rows per step. The
@@ -25,12 +24,12 @@ enum {
   MARCH_RING_ROWS = 2 * MARCH_ROWS,
   MARCH_RADIUS_MAX = 16,
   MARCH_THREADS = MARCH_COLUMNS / MARCH_SEGMENT * 32,
-  MARCH_BODY_ROWS = MARCH_THREADS / (MARCH_COLUMNS / 4), /* rows between two that a thread copies */
+  MARCH_BODY_ROWS = MARCH_THREADS / (MARCH_COLUMNS / 4), /* distance in rows between two vectors of a thread */
   MARCH_RING_STRIDE = MARCH_COLUMNS + 4
 };
 
-/* Of a radius: columns staged at each side, in whole vectors; floats between staged rows, an odd number of 16-byte
- * units: no conflicts; dynamic shared memory. */
+/* For radius R. HALO: columns staged at each side, rounded up to complete vectors. STAGED_STRIDE: floats from row to
+ * row of a stage, an odd number of 16-byte units, which avoids bank conflicts. SHARED_BYTES: dynamic shared memory. */
 #define MARCH_HALO(R)          (((R) + 3) / 4 * 4)
 #define MARCH_STAGED_STRIDE(R) (MARCH_COLUMNS + 2 * MARCH_HALO(R) + 4)
 #define MARCH_SHARED_BYTES(R)                                                                                          \
@@ -59,7 +58,8 @@ enum { BASE_BAND_STEPS = 4 };
 #define CHAIN_THREADS(small) ((small) ? 704 : 576)
 
 /* Regions of a chain: square, each smaller than the one before by twice a radius. Region 0 starts `halo` samples left
- * of and above the tile; `halo` is rounded up so that its rows are whole aligned vectors. `reach`: sum of the radii. */
+ * of and above the tile; `halo` is rounded up so that its rows consist of aligned vectors. `reach`: sum of the radii.
+ */
 #define CHAIN_HALO(reach)        (((reach) + 3) / 4 * 4)
 #define CHAIN_SIDE(small, reach) ((CHAIN_TILE(small) + CHAIN_HALO(reach) + (reach) + 3) / 4 * 4)
 #define CHAIN_WHOLE(small, R1, reach)                                                                                  \
@@ -67,14 +67,14 @@ enum { BASE_BAND_STEPS = 4 };
    2 * (R1))
 #define CHAIN_ROWS(small, R1, reach)                                                                                   \
   (CHAIN_WHOLE(small, R1, reach) > CHAIN_SIDE(small, reach) ? CHAIN_WHOLE(small, R1, reach) : CHAIN_SIDE(small, reach))
-/* An odd number of 16-byte units: no conflicts. */
+/* Floats from row to row: an odd number of 16-byte units, which avoids bank conflicts. */
 #define CHAIN_STRIDE(rows) (((rows) + 3) / 8 * 8 + 4)
 #define CHAIN_SHARED_BYTES(small, R1, reach)                                                                           \
   (2 * CHAIN_ROWS(small, R1, reach) * CHAIN_STRIDE(CHAIN_ROWS(small, R1, reach)) * (int)sizeof(float))
 
 enum { CHAIN_THREE_SAMPLES_MAX = 400 * 400, CHAIN_TWO_SAMPLES_MAX = 320 * 240, CHAIN_SMALL_SAMPLES_MAX = 1 << 15 };
 
-/* General blur: one output a thread. */
+/* General blur: one output per thread. */
 enum { PLAIN_COLUMNS = 64, PLAIN_ROWS = 4 };
 
 /* Extremum search: warps per block, blocks per SM (registers allow it), and limits for the rows of a warp. */
@@ -82,7 +82,7 @@ enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 4, EXTREMA_ROWS_MIN = 4, EXTRE
 
 /* Parameters of the kernels, by value: the taps are in the constant bank. */
 
-/* Of a marching blur. A kernel has taps for its radius only (march_params in blur_march.cuh). */
+/* Parameters of a marching blur. A kernel has taps for its radius only (march_params in blur_march.cuh). */
 typedef struct march_arguments {
   const float *in;
   float *out, *halved, *dog;
@@ -98,7 +98,7 @@ typedef struct march_arguments {
 
 #define MARCH_ARGUMENT_BYTES(R) ((offsetof(march_arguments, taps) + ((R) + 1) * sizeof(float) + 7) / 8 * 8)
 
-/* A filter of any radius, by value: in the constant bank. */
+/* Parameters of a filter of any radius. */
 typedef struct plain_params {
   plane_view in, out, halved;
   border_mode border;
