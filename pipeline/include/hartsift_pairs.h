@@ -8,8 +8,8 @@
  *     }
  *     hs_pairs_end(run);
  *
- * Each result has the same bytes as hs_match followed by hs_verify, whatever the device, the number of threads and the
- * memory. Results come in the order of the pairs. The context's threads work on several pairs in parallel; on a GPU
+ * Each result has the same bytes as hs_match followed by hs_verify, whatever the devices, the number of threads and the
+ * memory. Results come in the order of the pairs. The context's threads work on several pairs in parallel; on GPUs
  * many pairs are matched in one launch, and the threads verify them. The next images are read meanwhile. If the
  * collection exceeds max_memory_bytes, pairs are processed in blocks of few images, and results are kept until all
  * earlier ones have been returned.
@@ -65,7 +65,15 @@ typedef struct hs_pairs_options {
      least 0.95 times as many inliers (COLMAP's rule). Needs verify with HS_FUNDAMENTAL; 0 or 1; default 0 */
   int32_t find_essential;
   int32_t reserved; /* 0 */
+  /* context_count further contexts; null: none. The GPU of each takes pairs too, within its context's
+     max_memory_bytes; a CPU context lets the run's threads match. Results have the same bytes. They must stay open
+     until hs_pairs_end, as the run's context; destroying one ends the run */
+  struct hs_context *const *contexts;
+  size_t context_count; /* number of further contexts; 0..HS_PAIRS_CONTEXTS_MAX; default 0 */
 } hs_pairs_options;
+
+/* Maximum number of further contexts of a run. */
+enum { HS_PAIRS_CONTEXTS_MAX = 64 };
 
 /* Sets guide, guide_matrix and guide_tolerance of *options to a geometry that was found: matching then considers only
    candidates within geometry->tolerance (0: the tolerance of *verify). For HS_ESSENTIAL the cameras of *verify are used
@@ -98,7 +106,7 @@ typedef struct hs_pair_result {
      images within a border of a tenth of the diagonal, and one translation explains at least 70 % of the inliers. Else
      0, also if a list has no image_width */
   int32_t watermark;
-  int32_t reserved; /* 0 */
+  int32_t device; /* context that matched the pair: 0: the run's, i: contexts[i - 1] of hs_pairs_options */
   /* number of matches before the guided pass, if its result replaced the first; else 0. hs_judge_pairs needs both
      numbers */
   size_t unguided_matches;
@@ -145,6 +153,10 @@ HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_co
    HS_ERR_ARGUMENT (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL. After a failure
    the run cannot continue: every further call fails with the same status, but results returned so far stay valid. */
 HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
+
+/* Returns the number of contexts whose GPU failed during the run while others took its pairs. message: null, or gets
+   the reason of the last failure. If no other context works, hs_pairs_next fails instead. */
+HS_API int32_t hs_pairs_lost_devices(hs_pairs *run, char *message, size_t message_bytes);
 
 /* Returns the reason why hs_pairs_next failed; "" if it did not. Valid until hs_pairs_end. */
 HS_API const char *hs_pairs_last_error(const hs_pairs *run);

@@ -76,6 +76,8 @@ class HsPairsOptions(ctypes.Structure):
         ("plane_tolerance", c_double),
         ("find_essential", c_int32),
         ("reserved", c_int32),
+        ("contexts", POINTER(c_void_p)),
+        ("context_count", c_size_t),
     ]
 
 
@@ -95,7 +97,7 @@ class HsPairResult(ctypes.Structure):
         ("fundamental", POINTER(HsGeometry)),
         ("pose", POINTER(HsPose)),
         ("watermark", c_int32),
-        ("reserved", c_int32),
+        ("device", c_int32),
         ("unguided_matches", c_size_t),
         ("unguided_inliers", c_size_t),
     ]
@@ -135,6 +137,7 @@ class PairMatches:
         watermark: True: the inliers are in a caption, a logo or a frame in the border of both images.
         unguided: numbers of matches and inliers of the first pass, if the pair was matched again, guided by its
             geometry (``guided``); else None.
+        device: index in ``devices`` of the device that matched the pair.
     """
 
     first: int
@@ -146,6 +149,7 @@ class PairMatches:
     pose: Optional[Pose] = None
     watermark: bool = False
     unguided: Optional[Tuple[int, int]] = None
+    device: int = 0
 
 
 def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
@@ -184,7 +188,8 @@ def _outcome(result: HsPairResult) -> PairMatches:
         pose = Pose(np.array(view.rotation).reshape(3, 3), np.array(view.translation), view.in_front, view.used)
     first, second = result.images.first, result.images.second
     unguided = (result.unguided_matches, result.unguided_inliers) if result.unguided_matches else None
-    return PairMatches(first, second, matches, geometry, plane, fundamental, pose, bool(result.watermark), unguided)
+    watermark = bool(result.watermark)
+    return PairMatches(first, second, matches, geometry, plane, fundamental, pose, watermark, unguided, result.device)
 
 
 def _pair_list(pairs: "Optional[npt.ArrayLike]", images: int) -> "npt.NDArray[np.uint32]":
@@ -203,8 +208,13 @@ def _pair_list(pairs: "Optional[npt.ArrayLike]", images: int) -> "npt.NDArray[np
 class _Run:
     """A run of the library, with its inputs. It ends when this object is freed."""
 
-    def __init__(self, context: Context, collection: HsCollection, pairs: "npt.NDArray[np.uint32]", options: Any) -> None:
-        self._kept = (context, collection, pairs, options)
+    def __init__(
+        self, contexts: List[Context], collection: HsCollection, pairs: "npt.NDArray[np.uint32]", options: HsPairsOptions
+    ) -> None:
+        context = contexts[0]
+        further = (c_void_p * len(contexts))(*(other.handle for other in contexts[1:]))
+        options.contexts, options.context_count = further, len(contexts) - 1
+        self._kept = (contexts, collection, pairs, options)
         self._handle = ctypes.c_void_p()
         status = library.hs_pairs_start(
             ctypes.byref(self._handle),
@@ -242,6 +252,13 @@ def _results(run: _Run, *_kept: Any) -> Iterator[PairMatches]:
         run.end()
 
 
+def _contexts(devices: Union[None, str, Sequence[str]], options: "Options") -> List[Context]:
+    names: List[Any] = [devices] if devices is None or isinstance(devices, str) else list(devices)
+    if not names:
+        raise ArgumentError("devices is empty, expected one or more")
+    return [Context(make_options({**options, **({} if name is None else {"device": name})})) for name in names]
+
+
 def match_many(
     features: "Sequence[Union[Features, npt.NDArray[Any]]]",
     pairs: "Optional[npt.ArrayLike]" = None,
@@ -256,6 +273,7 @@ def match_many(
     find_essential: bool = False,
     cameras: "Optional[Sequence[Optional[CameraLike]]]" = None,
     verify_options: Optional[VerifyOptions] = None,
+    devices: Union[None, str, Sequence[str]] = None,
     **options: "Unpack[Options]",
 ) -> Iterator[PairMatches]:
     """Matches many pairs of a collection at once. Results have the same bytes as ``match`` and ``verify`` for each
@@ -277,6 +295,8 @@ def match_many(
             use it if it has at least 0.95 times as many inliers.
         cameras: camera of each image, as for ``verify``; None: unknown.
         verify_options: see ``hartsift.VerifyOptions``.
+        devices: ``"cuda:1"``, or a list of such names, which share the pairs; None: ``device``. A GPU that fails leaves
+            its pairs to the others.
         options: options of the run's context, see ``hartsift.Options``: device, threads, max_memory_bytes.
 
     Raises:
@@ -315,4 +335,5 @@ def match_many(
         wanted.verify = ctypes.pointer(verifying)
     elif verify_options:
         raise ArgumentError("verify_options are given without verify")
-    return _results(_Run(Context(make_options(options)), collection, _pair_list(pairs, len(lists)), wanted), views, images)
+    contexts = _contexts(devices, options)
+    return _results(_Run(contexts, collection, _pair_list(pairs, len(lists)), wanted), views, images)

@@ -44,6 +44,17 @@ def test_chosen_pairs_and_guided(views):
     assert alone[0].geometry is None and len(alone[0].matches) > 50
 
 
+def test_several_devices(views):
+    one = list(hartsift.match_many(views, verify="fundamental", device="cpu"))
+    two = list(hartsift.match_many(views, verify="fundamental", devices=["cpu", "cpu"], threads=1))
+    assert [(r.first, r.second, r.matches.pairs.tobytes()) for r in two] == [
+        (r.first, r.second, r.matches.pairs.tobytes()) for r in one
+    ]
+    assert {r.device for r in two} == {0}
+    with pytest.raises(hartsift.ArgumentError, match="devices is empty"):
+        hartsift.match_many(views, devices=[])
+
+
 def test_given_up_half_way(views):
     iterator = hartsift.match_many(views, device="cpu")
     first = next(iterator)

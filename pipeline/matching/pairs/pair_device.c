@@ -1,5 +1,5 @@
 /*
- * The device's thread: matches the pairs of a run on its GPU, many at a time; see pair_run.h.
+ * The thread of a device: matches the pairs of a run on its GPU, many at a time; see pair_run.h.
  */
 #include <string.h>
 
@@ -8,28 +8,29 @@
 #include "pipeline/matching/match_call.h"
 #include "pipeline/matching/pairs/pair_run.h"
 
-/* The pairs of a batch. */
-typedef struct device_batch {
-  size_t index[PAIRS_PER_BATCH];
-  descriptor_pair images[PAIRS_PER_BATCH];
-  uint32_t count;
-  match_limits limits;
-} device_batch;
-
-typedef struct device_work {
-  hs_pairs *run;
-  device_batch batches[PAIR_BATCHES]; /* ring: `in_flight` batches from `oldest` on are in flight */
-  int32_t oldest, in_flight;
-} device_work;
-
 static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
 
-static void fail_stage(hs_pairs *run, stage_status status) {
-  pair_run_fail(run, status == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE, run->engine->error_text());
+static hs_status status_of(stage_status status) {
+  return status == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE;
+}
+
+/* Ends the work of a device that failed: if other devices or workers match, they take its pairs, else the run fails.
+   The caller holds the lock. */
+static void lose(pair_device *d, hs_status status, const char *reason) {
+  hs_pairs *run = d->run;
+  if (!run->workers_match && run->device_count - run->lost_devices == 1) {
+    pair_run_fail(run, status, reason);
+    return;
+  }
+  d->is_lost = true;
+  run->lost_devices++;
+  hs_message_set(run->lost, sizeof run->lost, "%s", reason);
 }
 
 /* Passes the record of a taken pair to verification, or stores it as the result. The caller holds the lock. */
-static void hand_on(hs_pairs *run, size_t index, pair_record *record) {
+static void hand_on(pair_device *d, size_t index, pair_record *record) {
+  hs_pairs *run = d->run;
+  if (record) record->result.device = d->context_number;
   if (record && record->result.status == HS_OK && run->options.verify)
     pair_run_put_matched(run, record);
   else
@@ -46,7 +47,8 @@ static size_t take(hs_pairs *run) {
 
 /* Matches a pair that does not fit a batch: its descriptors are floats, or it has more features than the capacity of a
  * batch. */
-static pair_record *match_alone(hs_pairs *run, size_t index) {
+static pair_record *match_alone(const pair_device *d, size_t index) {
+  const hs_pairs *run = d->run;
   const hs_image_pair *pair = &run->pairs[index];
   const match_placement host = {NULL, false};
   char message[PAIR_MESSAGE_BYTES] = "";
@@ -56,8 +58,8 @@ static pair_record *match_alone(hs_pairs *run, size_t index) {
   hs_status status = match_check_alone(run->images[pair->first].features, run->images[pair->second].features,
                                        &run->match, &request, message, sizeof message);
   if (status == HS_OK) {
-    status = run->context->engine->matching->pairs(run->context, &request, &host, &found, &count);
-    if (status != HS_OK) hs_message_set(message, sizeof message, "%s", run->context->error);
+    status = d->context->engine->matching->pairs(d->context, &request, &host, &found, &count);
+    if (status != HS_OK) hs_message_set(message, sizeof message, "%s", d->context->error);
   }
   if (status != HS_OK) return pair_record_failed(run, index, status, message);
   pair_record *record = pair_record_make(run, index, count, run->options.verify != NULL);
@@ -66,10 +68,11 @@ static pair_record *match_alone(hs_pairs *run, size_t index) {
 }
 
 /* True if the next pair fits a batch; *bytes: memory of the batch that it needs. The caller holds the lock. */
-static bool fits_batch(const hs_pairs *run, size_t index, match_request *request, uint64_t *bytes) {
+static bool fits_batch(const pair_device *d, size_t index, match_request *request, uint64_t *bytes) {
+  const hs_pairs *run = d->run;
   const hs_image_pair *pair = &run->pairs[index];
   const pair_image *a = &run->images[pair->first], *b = &run->images[pair->second];
-  if (!a->on_device || !b->on_device ||
+  if (!a->on_device[d->number] || !b->on_device[d->number] ||
       match_check_alone(a->features, b->features, &run->match, request, NULL, 0) != HS_OK)
     return false;
   *bytes = run->engine->pair_bytes(a->features->count, b->features->count);
@@ -77,7 +80,8 @@ static bool fits_batch(const hs_pairs *run, size_t index, match_request *request
 }
 
 /* Takes and matches a pair outside the batches. The caller holds the lock, which is released during the work. */
-static void take_alone(hs_pairs *run) {
+static void take_alone(pair_device *d) {
+  hs_pairs *run = d->run;
   const size_t index = take(run);
   const hs_image_pair *pair = &run->pairs[index];
   const uint32_t images[2] = {pair->first, pair->second};
@@ -90,93 +94,155 @@ static void take_alone(hs_pairs *run) {
   }
   if (!failed) {
     pthread_mutex_unlock(&run->lock);
-    record = match_alone(run, index);
+    record = match_alone(d, index);
     pthread_mutex_lock(&run->lock);
   }
-  if (record && hs_status_class_of(record->result.status) == HS_CLASS_DEVICE)
-    pair_run_fail(run, record->result.status, record->result.message);
-  hand_on(run, index, record);
+  if (!failed && record && hs_status_class_of(record->result.status) == HS_CLASS_DEVICE) {
+    lose(d, record->result.status, record->result.message);
+    if (d->is_lost) {
+      pair_record_free(run, record);
+      pair_run_leave(run, 1);
+      return;
+    }
+  }
+  hand_on(d, index, record);
+  pair_run_wake_verifiers(run);
 }
 
 /* ------------------------------------------------------------------ batches */
 
-/* Takes pairs for a batch until none is left or the next one does not fit. The caller holds the lock. */
-static void fill(device_work *w, device_batch *batch) {
-  hs_pairs *run = w->run;
+/* True if the device needs a copy of the image. The caller holds the lock. */
+static bool lacks(const pair_device *d, uint32_t image) {
+  const pair_image *i = &d->run->images[image];
+  return i->state == PAIR_IMAGE_READY && !i->on_device[d->number] && pair_image_wants_copy(d->run, image);
+}
+
+/* Copies an image to the device. The caller holds the lock, which is released during the copy. */
+static void copy_image(pair_device *d, uint32_t image) {
+  hs_pairs *run = d->run;
+  char message[PAIR_MESSAGE_BYTES] = "";
+  run->active++; /* so that the phase does not end */
+  pthread_mutex_unlock(&run->lock);
+  const stage_status status = pair_image_upload(d, image);
+  if (status != STAGE_OK) hs_message_set(message, sizeof message, "the device: %s", run->engine->error_text());
+  pthread_mutex_lock(&run->lock);
+  if (status == STAGE_OUT_OF_MEMORY && run->device_count == 1 && !run->workers_match)
+    pair_image_fail(run, image, HS_ERR_MEMORY, message);
+  else if (status != STAGE_OK)
+    lose(d, status_of(status), message);
+  pair_run_leave(run, 1);
+}
+
+/* Makes the next pair's images available on the device. False: no pair may be taken now, or the device waits for the
+   batch that has been filled so far. The caller holds the lock, which is released while images are copied. */
+static bool prepare_next(pair_device *d, const device_batch *batch) {
+  hs_pairs *run = d->run;
+  while (!has_ended(run) && !d->is_lost && pair_run_may_take(run)) {
+    const hs_image_pair *pair = &run->pairs[run->phase.pairs[run->next]];
+    const bool lacks_first = lacks(d, pair->first);
+    if (!lacks_first && !lacks(d, pair->second)) return true;
+    if (batch->count > 0 && d->in_flight == 0) return false;
+    copy_image(d, lacks_first ? pair->first : pair->second);
+  }
+  return false;
+}
+
+/* Takes pairs for a batch until none is left or the next one does not fit. The caller holds the lock, which is released
+   while images are copied. *alone: whether the next pair does not fit any batch. */
+static void fill(pair_device *d, device_batch *batch, bool *alone) {
+  hs_pairs *run = d->run;
   uint64_t used = 0, bytes = 0;
   batch->count = 0;
-  while (batch->count < PAIRS_PER_BATCH && pair_run_may_take(run)) {
+  *alone = false;
+  while (batch->count < PAIRS_PER_BATCH && prepare_next(d, batch)) {
     const size_t index = run->phase.pairs[run->next];
     match_request request;
-    if (!fits_batch(run, index, &request, &bytes) || used + bytes > run->batch_bytes) return;
+    *alone = !fits_batch(d, index, &request, &bytes);
+    if (*alone || used + bytes > run->batch_bytes) return;
     const hs_image_pair *pair = &run->pairs[take(run)];
     used += bytes;
     batch->limits = request.limits;
     batch->index[batch->count] = index;
-    batch->images[batch->count++] =
-        (descriptor_pair){run->images[pair->first].on_device, run->images[pair->second].on_device};
+    batch->images[batch->count++] = (descriptor_pair){run->images[pair->first].on_device[d->number],
+                                                      run->images[pair->second].on_device[d->number]};
   }
 }
 
 /* Starts another batch. The caller holds the lock, which is released during the work. */
-static void begin(device_work *w) {
-  hs_pairs *run = w->run;
-  const int32_t number = (w->oldest + w->in_flight) % PAIR_BATCHES;
-  device_batch *batch = &w->batches[number];
-  fill(w, batch);
+static void begin(pair_device *d) {
+  hs_pairs *run = d->run;
+  const int32_t number = (d->oldest + d->in_flight) % PAIR_BATCHES;
+  device_batch *batch = &d->batches[number];
+  bool alone;
+  fill(d, batch, &alone);
   if (batch->count == 0) {
-    take_alone(run);
+    if (alone) take_alone(d);
     return;
   }
-  w->in_flight++;
+  d->in_flight++;
+  if (d->is_lost) return;
   pthread_mutex_unlock(&run->lock);
   const stage_status status =
-      run->engine->begin(run->device, number, batch->images, batch->count, &batch->limits, run->match.mutual != 0);
+      run->engine->begin(d->matcher, number, batch->images, batch->count, &batch->limits, run->match.mutual != 0);
   pthread_mutex_lock(&run->lock);
-  if (status != STAGE_OK) fail_stage(run, status);
+  if (status != STAGE_OK) lose(d, status_of(status), run->engine->error_text());
 }
 
 /* Waits for the oldest batch, and passes its pairs on. The caller holds the lock, which is released during the wait. */
-static void finish(device_work *w) {
-  hs_pairs *run = w->run;
-  device_batch *batch = &w->batches[w->oldest];
+static void finish(pair_device *d) {
+  hs_pairs *run = d->run;
+  device_batch *batch = &d->batches[d->oldest];
   pair_record *records[PAIRS_PER_BATCH] = {NULL};
   pthread_mutex_unlock(&run->lock);
-  const stage_status status = run->engine->finish(run->device, w->oldest);
+  const stage_status status = run->engine->finish(d->matcher, d->oldest);
   for (uint32_t i = 0; status == STAGE_OK && i < batch->count; i++) {
     uint32_t count;
-    const match_pair *found = run->engine->result(run->device, w->oldest, i, &count);
+    const match_pair *found = run->engine->result(d->matcher, d->oldest, i, &count);
     records[i] = pair_record_make(run, batch->index[i], count, run->options.verify != NULL);
     if (records[i] && count > 0) memcpy(records[i]->matches, found, count * sizeof *found);
   }
   pthread_mutex_lock(&run->lock);
-  w->oldest = (w->oldest + 1) % PAIR_BATCHES;
-  w->in_flight--;
-  if (status != STAGE_OK) fail_stage(run, status);
-  for (uint32_t i = 0; status == STAGE_OK && i < batch->count; i++) hand_on(run, batch->index[i], records[i]);
+  if (status != STAGE_OK) { /* the batch stays in the ring, so its pairs are left with the others */
+    lose(d, status_of(status), run->engine->error_text());
+    return;
+  }
+  d->oldest = (d->oldest + 1) % PAIR_BATCHES;
+  d->in_flight--;
+  for (uint32_t i = 0; i < batch->count; i++) hand_on(d, batch->index[i], records[i]);
+  pair_run_wake_verifiers(run);
+}
+
+/* Waits for the batches in flight, because they still write to memory that is freed later, and leaves their pairs.
+   Without the lock. */
+static void leave_batches(pair_device *d) {
+  size_t count = 0;
+  for (; d->in_flight > 0; d->in_flight--) {
+    (void)d->run->engine->finish(d->matcher, d->oldest);
+    count += d->batches[d->oldest].count;
+    d->oldest = (d->oldest + 1) % PAIR_BATCHES;
+  }
+  pthread_mutex_lock(&d->run->lock);
+  pair_run_leave(d->run, count);
+  pthread_mutex_unlock(&d->run->lock);
 }
 
 void *pair_device_main(void *argument) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  device_work w = {.run = argument};
-  hs_pairs *run = w.run;
+  pair_device *d = argument;
+  hs_pairs *run = d->run;
   int32_t previous;
-  const stage_status entered = run->engine->push(run->device, &previous);
+  const stage_status entered = run->engine->push(d->matcher, &previous);
   pthread_mutex_lock(&run->lock);
-  if (entered != STAGE_OK) fail_stage(run, entered);
-  while (!has_ended(run))
-    if (w.in_flight < PAIR_BATCHES && pair_run_may_take(run))
-      begin(&w);
-    else if (w.in_flight > 0)
-      finish(&w);
+  if (entered != STAGE_OK) lose(d, status_of(entered), run->engine->error_text());
+  while (!has_ended(run) && !d->is_lost)
+    if (d->in_flight < PAIR_BATCHES && pair_run_may_take(run))
+      begin(d);
+    else if (d->in_flight > 0)
+      finish(d);
     else
       pthread_cond_wait(&run->matching, &run->lock);
   pthread_mutex_unlock(&run->lock);
-  while (w.in_flight > 0) { /* batches in flight still write to memory that is freed below */
-    (void)run->engine->finish(run->device, w.oldest);
-    w.oldest = (w.oldest + 1) % PAIR_BATCHES;
-    w.in_flight--;
-  }
+  leave_batches(d);
   if (entered == STAGE_OK) run->engine->pop(previous);
   return NULL;
 }

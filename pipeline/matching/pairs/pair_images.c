@@ -31,35 +31,33 @@ static bool goes_alone(const hs_pairs *run, const hs_features *f) {
   return f->count == 1 && run->match.mutual == 0 && run->match.ratio > 0.0;
 }
 
-/* Copies an image's descriptors to the device, if the run has a device and it supports their type. */
-static hs_status upload(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
-  const hs_features *f = i->features;
-  int32_t previous;
-  if (!run->device || f->count >= MATCH_NONE || goes_alone(run, f) ||
-      (f->count > 0 && (f->descriptor_type != HS_DESCRIPTOR_U8 || !f->descriptors)))
-    return HS_OK;
-  stage_status st = run->engine->push(run->device, &previous);
-  if (st == STAGE_OK) {
-    st = run->engine->upload(run->device, f->descriptors, (uint32_t)f->count, &i->on_device);
-    if (st != STAGE_OK) hs_message_set(message, PAIR_MESSAGE_BYTES, "the device: %s", run->engine->error_text());
-    run->engine->pop(previous);
-  }
-  return st == STAGE_OK ? HS_OK : (st == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE);
+bool pair_image_wants_copy(const hs_pairs *run, uint32_t image) {
+  const hs_features *f = run->images[image].features;
+  return f->count < MATCH_NONE && !goes_alone(run, f) &&
+         (f->count == 0 || (f->descriptor_type == HS_DESCRIPTOR_U8 && f->descriptors));
 }
 
-static void drop(const hs_pairs *run, pair_image *i) {
-  int32_t previous;
-  if (!i->on_device || run->engine->push(run->device, &previous) != STAGE_OK) return;
-  run->engine->free_image(run->device, i->on_device);
-  i->on_device = NULL;
-  run->engine->pop(previous);
+stage_status pair_image_upload(pair_device *device, uint32_t image) {
+  const hs_pairs *run = device->run;
+  const pair_image *i = &run->images[image];
+  return run->engine->upload(device->matcher, i->features->descriptors, (uint32_t)i->features->count,
+                             &i->on_device[device->number]);
 }
 
-void pair_images_leave_device(hs_pairs *run) {
-  for (size_t i = 0; run->images && i < run->collection.image_count; i++) {
-    drop(run, &run->images[i]);
-    run->images[i].on_device = NULL; /* cleared even if the device no longer responds */
+/* Frees an image's memory on all devices. A device that no longer responds keeps its memory until its context ends. */
+static void drop(hs_pairs *run, const pair_image *i) {
+  for (int32_t d = 0; d < run->device_count; d++) {
+    int32_t previous;
+    if (!i->on_device || !i->on_device[d]) continue;
+    const bool entered = run->engine->push(run->devices[d].matcher, &previous) == STAGE_OK;
+    run->engine->free_image(run->devices[d].matcher, i->on_device[d]);
+    i->on_device[d] = NULL;
+    if (entered) run->engine->pop(previous);
   }
+}
+
+void pair_images_leave_devices(hs_pairs *run) {
+  for (size_t i = 0; run->images && i < run->collection.image_count; i++) drop(run, &run->images[i]);
 }
 
 void pair_image_read(hs_pairs *run, uint32_t image) {
@@ -72,18 +70,23 @@ void pair_image_read(hs_pairs *run, uint32_t image) {
     found.features = &i->own;
   }
   if (found.status == HS_OK) found.status = check(run, image, found.features, message);
-  if (found.status == HS_OK) found.status = upload(run, &found, message);
   if (found.status != HS_OK) keep_message(run, &found, message);
   pthread_mutex_lock(&run->lock);
   i->status = found.status;
   i->message = found.message;
   i->features = found.features;
   i->number = found.number;
-  i->on_device = found.on_device;
   i->state = found.status == HS_OK ? PAIR_IMAGE_READY : PAIR_IMAGE_FAILED;
   if (hs_status_class_of(found.status) == HS_CLASS_DEVICE) pair_run_fail(run, found.status, message);
   pair_run_wake(run);
   pthread_mutex_unlock(&run->lock);
+}
+
+void pair_image_fail(hs_pairs *run, uint32_t image, hs_status status, const char *message) {
+  pair_image *i = &run->images[image];
+  keep_message(run, i, message);
+  i->status = status;
+  i->state = PAIR_IMAGE_FAILED;
 }
 
 void pair_image_forget(hs_pairs *run, uint32_t image) {
@@ -91,5 +94,5 @@ void pair_image_forget(hs_pairs *run, uint32_t image) {
   drop(run, i);
   hs_features_free(&i->own);
   hs_memory_release(run->allocator, i->message);
-  *i = (pair_image){.state = PAIR_IMAGE_ABSENT};
+  *i = (pair_image){.state = PAIR_IMAGE_ABSENT, .on_device = i->on_device};
 }

@@ -49,7 +49,7 @@ static uint64_t worker_bytes(const hs_pairs *run, size_t most) {
     if (descriptor_bytes(&c->images[i]) > HS_DESCRIPTOR_LENGTH) type = MATCH_F32;
   if (most >= MATCH_NONE) most = MATCH_NONE - 1; /* pairs of images with more features are refused */
   /* workers do the guided matching even if a device does the first matching */
-  const bool matches = !run->engine || run->options.guided != 0;
+  const bool matches = run->workers_match || run->options.guided != 0;
   const uint64_t matching = matches ? match_one_thread_bytes(&run->ops, type, most, most) : 0;
   const uint64_t verifying = run->options.verify ? verify_scratch_bytes(most) : 0;
   if (matching == UINT64_MAX) return matching;
@@ -85,11 +85,17 @@ static bool list_images(hs_pairs *run) {
   return bytes != NULL;
 }
 
-/* Plans device memory: an eighth for each batch, but at most as much as keeps the device busy; the rest for images. */
-static bool plan_device(hs_pairs *run) {
+/* Plans the memory of each device by the one that may use the least: an eighth for each batch, but at most as much as
+   keeps the device busy; the rest for images. */
+static bool plan_devices(hs_pairs *run) {
   const hs_collection *c = &run->collection;
-  const uint64_t limit = run->context->options.max_memory_bytes, free_bytes = run->engine->free_bytes(run->context);
-  const uint64_t all = limit > 0 && limit < free_bytes ? limit : free_bytes;
+  uint64_t all = UINT64_MAX;
+  for (int32_t i = 0; i < run->device_count; i++) {
+    const hs_context *context = run->devices[i].context;
+    const uint64_t limit = context->options.max_memory_bytes, free_bytes = run->engine->free_bytes(context);
+    const uint64_t own = limit > 0 && limit < free_bytes ? limit : free_bytes;
+    all = own < all ? own : all;
+  }
   uint64_t *bytes = hs_memory_alloc(run->allocator, (c->image_count + 1) * sizeof *bytes);
   run->image_bytes[PAIR_SPACE_DEVICE] = bytes;
   for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = run->engine->image_bytes(count_of(&c->images[i]));
@@ -104,15 +110,19 @@ static bool plan_device(hs_pairs *run) {
 
 /* Returns the host bytes of the batches in flight. Matches take at most half of a batch's bytes, and exist twice: in
    pinned memory and in the records. */
-static uint64_t host_bytes_of_batches(const hs_pairs *run) { return PAIR_BATCHES * run->batch_bytes; }
+static uint64_t host_bytes_of_batches(const hs_pairs *run) {
+  return (uint64_t)run->device_count * PAIR_BATCHES * run->batch_bytes;
+}
 
 bool pair_memory_plan(hs_pairs *run, int32_t threads) {
-  if (!list_images(run) || (run->engine && !plan_device(run))) return false;
-  const uint64_t own = sizeof *run +
-                       (run->collection.image_count + 1) * (sizeof *run->images + sizeof *run->phase.marks +
-                                                            PAIR_SPACES * sizeof *run->image_bytes[0]) +
-                       (run->count + 1) * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done) +
-                       host_bytes_of_batches(run);
+  if (!list_images(run) || (run->device_count > 0 && !plan_devices(run))) return false;
+  const uint64_t devices = (uint64_t)run->device_count;
+  const uint64_t own =
+      sizeof *run + devices * sizeof *run->devices +
+      (run->collection.image_count + 1) * (sizeof *run->images + devices * sizeof *run->copies +
+                                           sizeof *run->phase.marks + PAIR_SPACES * sizeof *run->image_bytes[0]) +
+      (run->count + 1) * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done) +
+      host_bytes_of_batches(run);
   const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;
   run->features_max = most_within(run, all);
   const uint64_t each = worker_bytes(run, features_allowed(&run->collection, run->features_max));

@@ -2,9 +2,12 @@
  * State that the threads of a run over many pairs share.
  *
  * The scheduler plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images are
- * read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If a GPU
- * matches, the device's thread takes the pairs, many at a time, and workers verify its matches from a queue. The lock
- * protects the fields of hs_pairs that follow it, unless a comment says otherwise.
+ * read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If GPUs
+ * match, the thread of each takes the pairs, many at a time, and workers verify the matches from a queue; if a CPU is
+ * among the devices, workers without a pair to verify match too. The lock protects the fields of hs_pairs that follow
+ * it, unless a comment says otherwise.
+ *
+ * A GPU that fails while other devices work is lost: its pairs are no longer taken, so the next phase has them again.
  */
 #ifndef HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
 #define HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
@@ -73,8 +76,9 @@ typedef struct pair_image {
   char *message;
   const hs_features *features; /* features of a ready image: the caller's, or `own` */
   hs_features own;
-  uint64_t number;               /* number of this image in the sequence of readings, from 1 on */
-  device_descriptors *on_device; /* copy on the device; null: not copied, or the descriptors are floats */
+  uint64_t number; /* number of this image in the sequence of readings, from 1 on */
+  /* [device]: copy on each device, made by its thread; null: not copied, or the descriptors are floats */
+  device_descriptors **on_device;
 } pair_image;
 
 /* Record of a processed pair: one allocation, in which matches and inliers follow the struct. */
@@ -95,8 +99,33 @@ typedef struct pair_worker {
   verify_scratch scratch;
 } pair_worker;
 
+/* The pairs of a batch. */
+typedef struct device_batch {
+  size_t index[PAIRS_PER_BATCH];
+  descriptor_pair images[PAIRS_PER_BATCH];
+  uint32_t count;
+  match_limits limits;
+} device_batch;
+
+/* A context that matches on its GPU, and its thread. */
+typedef struct pair_device {
+  hs_pairs *run;
+  hs_context *context;
+  int32_t number;                     /* index in hs_pairs.devices */
+  int32_t context_number;             /* number for hs_pair_result.device */
+  pair_matcher *matcher;              /* null: not open */
+  device_batch batches[PAIR_BATCHES]; /* ring: `in_flight` batches from `oldest` on are in flight */
+  int32_t oldest, in_flight;
+  bool is_lost; /* the device failed while others work; protected by the run's lock */
+  pthread_t thread;
+  bool has_thread;
+} pair_device;
+
 struct hs_pairs {
-  hs_context *context; /* context of the run; null: it was destroyed */
+  hs_context *context; /* context of the run; null: it, or a further context, was destroyed */
+  /* all contexts, the run's first */
+  hs_context *contexts[1 + HS_PAIRS_CONTEXTS_MAX];
+  int32_t context_count;
   const hs_allocator *allocator;
   int64_t process;
   hs_collection collection;
@@ -109,13 +138,16 @@ struct hs_pairs {
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
   size_t features_max;        /* largest feature count for which workers have memory */
-  const engine_pairs *engine; /* matching by a device; null: workers do the matching */
-  pair_matcher *device;       /* matcher of the device's thread; null: workers do the matching */
+  const engine_pairs *engine; /* matching by devices; null: there are none */
+  pair_device *devices;       /* [device_count] */
+  int32_t device_count;
+  bool workers_match;  /* workers match, because there is no device or a context is on the CPU */
+  int32_t host_number; /* hs_pair_result.device of the pairs that workers match */
   uint64_t batch_bytes;
 
   pthread_mutex_t lock;
   pthread_cond_t work;     /* wakes workers: a pair may be taken, or the run ends */
-  pthread_cond_t matching; /* wakes the device's thread: a pair may be taken, or the run ends */
+  pthread_cond_t matching; /* wakes the devices' threads: a pair may be taken, or the run ends */
   pthread_cond_t progress; /* wakes the scheduler: a pair is done, or its result was returned to the caller */
   pthread_cond_t ready;    /* wakes hs_pairs_next */
   bool is_ending;
@@ -124,6 +156,7 @@ struct hs_pairs {
   bool has_reported_failure; /* hs_pairs_next has returned the failure, so it returns no further results */
 
   pair_image *images;
+  device_descriptors **copies; /* the lists on_device of all images */
   uint64_t readings;
   pair_phase phase;
   size_t next;      /* index in the phase's pairs of the next pair to take */
@@ -138,11 +171,12 @@ struct hs_pairs {
   pair_record *returned; /* record that was returned to the caller; valid until its next call */
   pair_record *matched, *last_matched; /* list of records waiting for verification, oldest first */
   size_t matched_count;
+  int32_t waiting_workers; /* number of workers that wait for a pair or a record */
+  int32_t lost_devices;
+  char lost[PAIR_MESSAGE_BYTES]; /* reason why the last of them was lost */
 
   pthread_t scheduler;
   bool has_scheduler;
-  pthread_t device_thread;
-  bool has_device_thread;
   int32_t worker_count;
   pair_worker workers[];
 };
@@ -160,12 +194,14 @@ void pair_record_free(const hs_pairs *run, pair_record *record);
 /* Ends the run with a failure. Only the first failure is kept. */
 void pair_run_fail(hs_pairs *run, hs_status status, const char *message);
 
-/* Wakes the threads that take pairs: the device's thread if a device does the matching, else the workers. */
+/* Wakes the threads that take pairs. */
 void pair_run_wake(hs_pairs *run);
 
-/* The first appends a matched record to the list that waits for verification. The second takes the oldest record; null:
-   the list is empty. */
+/* Appends a matched record to the list that waits for verification. */
 void pair_run_put_matched(hs_pairs *run, pair_record *record);
+/* Wakes workers for the list; call after adding records. */
+void pair_run_wake_verifiers(hs_pairs *run);
+/* Takes the oldest record of the list; null: the list is empty. */
 pair_record *pair_run_take_matched(hs_pairs *run);
 
 /* True if the phase's next pair may be taken now. */
@@ -177,19 +213,29 @@ bool pair_run_phase_over(const hs_pairs *run);
 /* Stores the record of a taken pair as its result. record null: there was no memory for it. */
 void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
 
+/* Ends the use of `count` taken pairs that have no result: the next phase has them again. */
+void pair_run_leave(hs_pairs *run, size_t count);
+
 /* ---- threads */
 
 void *pair_scheduler_main(void *run);
 void *pair_worker_main(void *worker);
-void *pair_device_main(void *run);
+void *pair_device_main(void *device);
 
 /* ---- pair_images.c */
 
 /* Reads an absent image. Called by the scheduler, without the lock. */
 void pair_image_read(hs_pairs *run, uint32_t image);
 void pair_image_forget(hs_pairs *run, uint32_t image);
-/* Frees the device memory of all images. Required before the run's device is freed. */
-void pair_images_leave_device(hs_pairs *run);
+/* Copies an image that the device lacks to it. Called by the device's thread, without the lock, while a pair counts as
+   active. STAGE_OK without a copy: the descriptors are no bytes. */
+stage_status pair_image_upload(pair_device *device, uint32_t image);
+/* True if pairs of the image need a copy on devices. The image is ready. */
+bool pair_image_wants_copy(const hs_pairs *run, uint32_t image);
+/* Marks a ready image as failed. The caller holds the lock. */
+void pair_image_fail(hs_pairs *run, uint32_t image, hs_status status, const char *message);
+/* Frees the memory of all images on all devices. Required before the devices' matchers are closed. */
+void pair_images_leave_devices(hs_pairs *run);
 
 /* ---- pair_verify.c */
 

@@ -9,6 +9,8 @@
 #include "pipeline/base/text.h"
 #include "pipeline/matching/pairs/pair_run.h"
 
+enum { RECORDS_A_WAKE = 16 };
+
 void pair_run_fail(hs_pairs *run, hs_status status, const char *message) {
   if (run->failure == HS_OK) {
     run->failure = status;
@@ -21,10 +23,15 @@ void pair_run_fail(hs_pairs *run, hs_status status, const char *message) {
 }
 
 void pair_run_wake(hs_pairs *run) {
-  if (run->device)
-    pthread_cond_signal(&run->matching);
-  else
-    pthread_cond_broadcast(&run->work);
+  if (run->device_count > 0) pthread_cond_broadcast(&run->matching);
+  if (run->workers_match) pthread_cond_broadcast(&run->work);
+}
+
+/* Wakes one worker for every RECORDS_A_WAKE records: each takes several, and a wake-up costs as much as verifying an
+   unrelated pair. */
+void pair_run_wake_verifiers(hs_pairs *run) {
+  const size_t wanted = (run->matched_count + RECORDS_A_WAKE - 1) / RECORDS_A_WAKE;
+  for (size_t i = 0; i < wanted && i < (size_t)run->waiting_workers; i++) pthread_cond_signal(&run->work);
 }
 
 void pair_run_put_matched(hs_pairs *run, pair_record *record) {
@@ -36,18 +43,17 @@ void pair_run_put_matched(hs_pairs *run, pair_record *record) {
   run->last_matched = record;
   run->matched_count++;
   run->held_bytes += record->bytes;
-  pthread_cond_signal(&run->work);
 }
 
 pair_record *pair_run_take_matched(hs_pairs *run) {
   pair_record *record = run->matched;
   if (!record) return NULL;
-  /* the queue or the memory for results was full, so the device's thread may be waiting */
+  /* the queue or the memory for results was full, so the devices' threads may be waiting */
   const bool was_full = run->matched_count == PAIRS_MATCHED_MAX || run->held_bytes > run->held_budget;
   run->matched = record->next;
   run->matched_count--;
   run->held_bytes -= record->bytes;
-  if (was_full) pthread_cond_signal(&run->matching);
+  if (was_full) pair_run_wake(run);
   return record;
 }
 
@@ -83,6 +89,11 @@ void pair_run_finish(hs_pairs *run, size_t index, pair_record *record) {
     pair_run_fail(run, HS_ERR_MEMORY, "no memory for the result of a pair");
   }
   if (index == run->head) pthread_cond_signal(&run->ready);
+  if (pair_run_phase_over(run)) pthread_cond_signal(&run->progress);
+}
+
+void pair_run_leave(hs_pairs *run, size_t count) {
+  run->active -= count;
   if (pair_run_phase_over(run)) pthread_cond_signal(&run->progress);
 }
 
@@ -126,7 +137,7 @@ void pair_record_free(const hs_pairs *run, pair_record *record) { hs_memory_rele
 
 /* ------------------------------------------------- options of a run, and of one pair */
 
-OPTIONS_END_WITH(hs_pairs_options, reserved);
+OPTIONS_END_WITH(hs_pairs_options, context_count);
 static const options_kind kind = OPTIONS_KIND(hs_pairs_options, match);
 static const hs_pairs_options defaults = {.struct_size = sizeof defaults};
 
@@ -146,6 +157,8 @@ const char *pairs_options_fault(const hs_pairs_options *o) {
   if (o->find_plane != 0 && o->find_plane != 1) return "find_plane: 0 or 1 expected";
   if (o->find_essential != 0 && o->find_essential != 1) return "find_essential: 0 or 1 expected";
   if (o->reserved != 0) return "reserved: 0 expected";
+  if (o->context_count > HS_PAIRS_CONTEXTS_MAX || (o->context_count > 0 && !o->contexts))
+    return "context_count: 0..64 expected, and 0 if contexts is null";
   if (!(o->plane_tolerance >= 0.0) || isinf(o->plane_tolerance)) return "plane_tolerance: 0 or more expected";
   return NULL;
 }

@@ -40,7 +40,10 @@ static pair_record *match(pair_job *job, const hs_match_options *options) {
   if (job->status == HS_OK) job->status = match_one_thread(&job->worker->matcher, &request, job->first->number, &found);
   if (job->status != HS_OK) return NULL;
   pair_record *record = collect(job, &request, &found);
-  if (!record) job->status = HS_ERR_MEMORY;
+  if (!record)
+    job->status = HS_ERR_MEMORY;
+  else
+    record->result.device = job->worker->run->host_number;
   return record;
 }
 
@@ -64,6 +67,7 @@ static pair_record *guide(pair_job *job, pair_record *record) {
     pair_record_free(run, record);
     return NULL;
   }
+  again->result.device = record->result.device;
   again->result.unguided_matches = record->result.match_count;
   again->result.unguided_inliers = record->found.model.inlier_count;
   const bool better =
@@ -86,13 +90,15 @@ static pair_record *work_off(pair_job *job, pair_record *matched) {
 
 static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
 
-/* Waits for a pair, or for a record that the device has matched. False: no more will come. The caller holds the
- * lock. */
+/* Waits for a record that a device has matched, or for a pair. False: no more will come. The caller holds the lock. */
 static bool take(hs_pairs *run, size_t *index, pair_record **matched) {
-  while (!has_ended(run) && !(run->device ? run->matched != NULL : pair_run_may_take(run)))
+  while (!has_ended(run) && !run->matched && !(run->workers_match && pair_run_may_take(run))) {
+    run->waiting_workers++;
     pthread_cond_wait(&run->work, &run->lock);
+    run->waiting_workers--;
+  }
   if (has_ended(run)) return false;
-  *matched = run->device ? pair_run_take_matched(run) : NULL;
+  *matched = pair_run_take_matched(run);
   if (*matched) {
     *index = (*matched)->result.index;
     return true;

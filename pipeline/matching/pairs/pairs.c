@@ -55,6 +55,25 @@ static hs_status check_options(hs_context *c, const hs_pairs_options *callers, h
   return HS_OK;
 }
 
+/* Takes the contexts, each of which must be in no other run. */
+static hs_status take_contexts(hs_context *c, hs_pairs *run) {
+  const hs_pairs_options *const o = &run->options;
+  run->contexts[run->context_count++] = c;
+  for (size_t i = 0; i < o->context_count; i++) {
+    hs_context *const other = o->contexts[i];
+    bool is_repeated = false;
+    for (int32_t k = 0; k < run->context_count; k++) is_repeated = is_repeated || run->contexts[k] == other;
+    if (!other || is_repeated)
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pairs options.contexts[%d] is %s", (int)i,
+                          other ? "in the run already" : "null");
+    if (other->pairs)
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pairs options.contexts[%d] is in a run over pairs: end it first",
+                          (int)i);
+    run->contexts[run->context_count++] = other;
+  }
+  return HS_OK;
+}
+
 static bool camera_is_usable(const hs_camera *c) {
   return isfinite(c->fx) && isfinite(c->fy) && isfinite(c->cx) && isfinite(c->cy) &&
          (c->fx == 0.0 || (c->fx > 0.0 && c->fy > 0.0));
@@ -98,13 +117,17 @@ static void *cleared_list(const hs_pairs *run, size_t entries, size_t entry_byte
 }
 
 static bool make_lists(hs_pairs *run) {
-  const size_t images = run->collection.image_count, count = run->count;
+  const size_t images = run->collection.image_count, count = run->count, devices = (size_t)run->device_count;
   run->images = cleared_list(run, images + 1, sizeof *run->images);
+  run->copies = devices > 0 ? cleared_list(run, images + 1, devices * sizeof *run->copies) : NULL;
+  for (size_t i = 0; run->images && run->copies && i < images; i++)
+    run->images[i].on_device = run->copies + i * devices;
   run->phase.marks = cleared_list(run, images + 1, sizeof *run->phase.marks);
   run->phase.pairs = hs_memory_alloc(run->allocator, (count + 1) * sizeof *run->phase.pairs);
   run->is_done = cleared_list(run, count + 1, 1);
   run->records = cleared_list(run, count + 1, sizeof *run->records);
-  return run->images && run->phase.marks && run->phase.pairs && run->is_done && run->records;
+  return run->images && (run->copies || devices == 0) && run->phase.marks && run->phase.pairs && run->is_done &&
+         run->records;
 }
 
 static void free_lists(hs_pairs *run) {
@@ -112,6 +135,8 @@ static void free_lists(hs_pairs *run) {
   pair_record_free(run, run->returned);
   for (uint32_t i = 0; run->images && i < run->collection.image_count; i++) pair_image_forget(run, i);
   hs_memory_release(run->allocator, run->images);
+  hs_memory_release(run->allocator, run->copies);
+  hs_memory_release(run->allocator, run->devices);
   hs_memory_release(run->allocator, run->phase.marks);
   hs_memory_release(run->allocator, run->phase.pairs);
   hs_memory_release(run->allocator, run->is_done);
@@ -150,7 +175,12 @@ static bool start_threads(hs_pairs *run) {
   if (wanted == 0) return true;
   if (!os_signals_block(&saved)) return false;
   run->has_scheduler = os_thread_start(&run->scheduler, pair_scheduler_main, run);
-  if (run->device) run->has_device_thread = os_thread_start(&run->device_thread, pair_device_main, run);
+  bool has_devices = true;
+  for (int32_t i = 0; i < run->device_count; i++) {
+    pair_device *d = &run->devices[i];
+    d->has_thread = os_thread_start(&d->thread, pair_device_main, d);
+    has_devices = has_devices && d->has_thread;
+  }
   while (run->has_scheduler && run->worker_count < wanted) {
     pair_worker *w = &run->workers[run->worker_count];
     *w = (pair_worker){.run = run,
@@ -160,7 +190,7 @@ static bool start_threads(hs_pairs *run) {
     run->worker_count++;
   }
   os_signals_restore(&saved);
-  return run->has_scheduler && run->worker_count == wanted && (!run->device || run->has_device_thread);
+  return run->has_scheduler && run->worker_count == wanted && has_devices;
 }
 
 static void stop_threads(hs_pairs *run) {
@@ -170,8 +200,10 @@ static void stop_threads(hs_pairs *run) {
   pthread_cond_broadcast(&run->matching);
   pthread_cond_broadcast(&run->progress);
   pthread_mutex_unlock(&run->lock);
-  if (run->has_device_thread) pthread_join(run->device_thread, NULL);
-  run->has_device_thread = false;
+  for (int32_t i = 0; i < run->device_count; i++) {
+    if (run->devices[i].has_thread) pthread_join(run->devices[i].thread, NULL);
+    run->devices[i].has_thread = false;
+  }
   if (run->has_scheduler) pthread_join(run->scheduler, NULL);
   run->has_scheduler = false;
   for (int32_t i = 0; i < run->worker_count; i++) {
@@ -183,17 +215,24 @@ static void stop_threads(hs_pairs *run) {
   for (pair_record *r = pair_run_take_matched(run); r; r = pair_run_take_matched(run)) pair_record_free(run, r);
 }
 
+/* Sets the run to which the contexts belong. */
+static void set_run(const hs_pairs *run, hs_pairs *of_contexts) {
+  for (int32_t i = 0; i < run->context_count; i++) run->contexts[i]->pairs = of_contexts;
+}
+
 void pairs_detach(hs_context *c) {
   hs_pairs *run = c->pairs;
   if (!run) return;
   if (run->process == os_process_id()) {
     stop_threads(run);
-    pair_images_leave_device(run);
-    if (run->device) run->engine->close(run->device);
-    run->device = NULL;
+    pair_images_leave_devices(run);
+    for (int32_t i = 0; i < run->device_count; i++) {
+      run->engine->close(run->devices[i].matcher);
+      run->devices[i].matcher = NULL;
+    }
   }
+  set_run(run, NULL);
   run->context = NULL;
-  c->pairs = NULL;
 }
 
 static void free_run(hs_pairs *run) {
@@ -211,22 +250,48 @@ void hs_pairs_end(hs_pairs *run) {
   if (!run) return;
   /* A forked child has none of the threads. Their locks and memory are in an unknown state, so nothing is freed. */
   if (run->process != os_process_id()) {
-    if (run->context) run->context->pairs = NULL;
+    if (run->context) set_run(run, NULL);
     return;
   }
   if (run->context) pairs_detach(run->context);
   free_run(run);
 }
 
+/* Lists the devices of the run's contexts. False: out of memory. */
+static bool list_devices(hs_pairs *run) {
+  int32_t cpus = 0;
+  for (int32_t i = run->context_count - 1; i >= 0; i--) {
+    if (run->contexts[i]->engine->pairs) continue;
+    cpus++;
+    run->workers_match = true;
+    run->host_number = i;
+  }
+  const int32_t count = run->context_count - cpus;
+  if (count == 0) return true;
+  run->devices = cleared_list(run, (size_t)count, sizeof *run->devices);
+  if (!run->devices) return false;
+  run->device_count = count;
+  pair_device *d = run->devices;
+  for (int32_t i = 0; i < run->context_count; i++) {
+    if (!run->contexts[i]->engine->pairs) continue;
+    run->engine = run->contexts[i]->engine->pairs;
+    *d = (pair_device){
+        .run = run, .context = run->contexts[i], .number = (int32_t)(d - run->devices), .context_number = i};
+    d++;
+  }
+  return true;
+}
+
 /* Prepares the run, without its threads. */
 static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
-  if (!pair_memory_plan(run, threads) || !make_lists(run) || !refuse_large(run))
+  if (!list_devices(run) || !pair_memory_plan(run, threads) || !make_lists(run) || !refuse_large(run))
     return CONTEXT_FAIL(c, HS_ERR_MEMORY, "no memory for %zu pairs of %zu images", run->count,
                         run->collection.image_count);
   run->lookahead = (size_t)run->worker_count * LOOKAHEAD_A_WORKER;
-  if (run->engine) {
+  for (int32_t i = 0; i < run->device_count; i++) {
     char reason[PAIR_MESSAGE_BYTES] = "";
-    const hs_status status = run->engine->open(c, run->batch_bytes, &run->device, reason, sizeof reason);
+    pair_device *d = &run->devices[i];
+    const hs_status status = run->engine->open(d->context, run->batch_bytes, &d->matcher, reason, sizeof reason);
     if (status != HS_OK) return CONTEXT_FAIL(c, status, "cannot make batches of pairs on the device: %s", reason);
   }
   return HS_OK;
@@ -260,18 +325,18 @@ hs_status hs_pairs_start(hs_pairs **run, hs_context *c, const hs_collection *col
   made->allocator = c->options.allocator;
   made->process = os_process_id();
   made->context = c;
-  made->engine = c->engine->pairs;
   made->collection = *collection;
   made->pairs = pairs;
   made->count = count;
   made->ops = c->ops;
   status = check_options(c, options, made);
+  if (status == HS_OK) status = take_contexts(c, made);
   if (status == HS_OK && !make_locks(made)) status = CONTEXT_FAIL(c, HS_ERR_THREAD, "cannot make a lock for pairs");
   if (status != HS_OK) {
     hs_memory_release(made->allocator, made);
     return status;
   }
-  c->pairs = made;
+  set_run(made, made);
   status = begin(made, c, threads);
   if (status == HS_OK)
     *run = made;
@@ -327,6 +392,16 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
   run->has_reported_failure = status != HS_OK;
   pthread_mutex_unlock(&run->lock);
   return status;
+}
+
+int32_t hs_pairs_lost_devices(hs_pairs *run, char *message, size_t message_bytes) {
+  hs_message_set(message, message_bytes, "%s", "");
+  if (!run || run->process != os_process_id()) return 0;
+  pthread_mutex_lock(&run->lock);
+  const int32_t lost = run->lost_devices;
+  hs_message_set(message, message_bytes, "%s", run->lost);
+  pthread_mutex_unlock(&run->lock);
+  return lost;
 }
 
 const char *hs_pairs_last_error(const hs_pairs *run) { return run ? run->message : ""; }

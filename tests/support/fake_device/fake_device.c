@@ -111,8 +111,10 @@ static stage_status enter_call(void) {
   gpu->entered = true;
   fake.calls++;
   if (fake.calls == fake.fail_at) {
-    gpu->lost = gpu->lost || fake.lost_at;
-    return fails(fake.lost_at ? LAUNCH_FAILED : OUT_OF_MEMORY);
+    const bool loses = fake.lost_at || fake.loses_all;
+    gpu->lost = gpu->lost || loses;
+    for (int32_t i = 0; i < fake.gpu_count; i++) fake.gpus[i].lost = fake.gpus[i].lost || fake.loses_all;
+    return fails(loses ? LAUNCH_FAILED : OUT_OF_MEMORY);
   }
   return gpu->lost ? fails(LAUNCH_FAILED) : STAGE_OK;
 }

@@ -33,6 +33,7 @@ typedef struct fake_machine {
   uint64_t calls;        /* number of calls so far that can fail */
   uint64_t fail_at;      /* number of the call that fails, from 1; 0: none */
   bool lost_at;          /* whether the failure loses the GPU; otherwise memory is lacking */
+  bool loses_all;        /* whether the failure loses every GPU */
   uint64_t listed;       /* number of graphs made or updated from lists */
   uint64_t fail_at_list; /* number of the graph that fails for lack of memory, from 1; 0: none */
   int64_t alive;         /* number of allocations, streams, events and graphs not yet destroyed */
