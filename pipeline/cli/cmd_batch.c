@@ -66,7 +66,7 @@ static cli_exit read_own_options(batch_job *job) {
   if (!database_options_are_used(job->set, job->format == HS_FORMAT_COLMAP_DB, message, sizeof message) ||
       !database_camera_choose(job->set, &camera, message, sizeof message))
     return usage(message);
-  const cli_exit result = batch_parse_devices(job->set, &job->devices, message, sizeof message);
+  const cli_exit result = cli_parse_devices(job->set, &job->devices, message, sizeof message);
   if (result != CLI_DONE) cli_error(COMMAND_BATCH, "%s", message);
   return result;
 }
@@ -154,7 +154,7 @@ static cli_exit make_run(batch_job *job) {
   else if (message[0] != '\0')
     cli_error(COMMAND_BATCH, "%s", message);
   for (int32_t i = 0; status == HS_OK && i < job->devices.count; i++)
-    batch_device_resolve(&job->devices.each[i], hs_batch_backend_report(job->run, i));
+    cli_device_resolve(&job->devices.each[i], hs_batch_backend_report(job->run, i));
   return cli_exit_of_create(status);
 }
 

@@ -127,8 +127,9 @@ static cli_exit prepare(match_job *job) {
   const option_value *values = job->set->values;
   if (job->set->operand_count != 2) return usage("an operand is missing: expected A B, or --database");
   if (has_option(job, OPTION_PAIRS) || has_option(job, OPTION_NO_VERIFY) || has_option(job, OPTION_REPLACE) ||
-      has_option(job, OPTION_DOUBTFUL) || has_option(job, OPTION_TRACKS))
-    return usage("--pairs, --replace, --no-verify, --doubtful and --tracks are for --database: expected that too");
+      has_option(job, OPTION_DOUBTFUL) || has_option(job, OPTION_TRACKS) || has_option(job, OPTION_DEVICES))
+    return usage(
+        "--pairs, --replace, --no-verify, --doubtful, --tracks and --devices are for --database: expected that too");
   if (has_option(job, OPTION_DESCRIPTOR) && values[OPTION_DESCRIPTOR].integer == HS_DESCRIPTOR_NONE)
     return usage("--descriptor 'none': expected u8 or f32, because matching needs descriptors");
   if (has_option(job, OPTION_JSON) && has_option(job, OPTION_MATCH_FORMAT) &&
@@ -156,8 +157,8 @@ static cli_exit prepare(match_job *job) {
 
 /* Refuses options about features, because a database already has them, and options about other outputs. */
 static cli_exit check_database_options(const option_set *set) {
-  static const option_id allowed[] = {OPTION_DEVICE, OPTION_THREADS, OPTION_VARIANT, OPTION_MAX_MEMORY,
-                                      OPTION_JSON,   OPTION_QUIET,   OPTION_REPLACE};
+  static const option_id allowed[] = {OPTION_DEVICE,     OPTION_DEVICES, OPTION_THREADS, OPTION_VARIANT,
+                                      OPTION_MAX_MEMORY, OPTION_JSON,    OPTION_QUIET,   OPTION_REPLACE};
   if (set->operand_count > 0)
     return cli_fail(CLI_USAGE, COMMAND_MATCH, "'%s' is one operand too many: expected none with --database",
                     set->operands[0]);

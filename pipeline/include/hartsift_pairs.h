@@ -154,9 +154,10 @@ HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_co
    the run cannot continue: every further call fails with the same status, but results returned so far stay valid. */
 HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
 
-/* Returns the number of contexts whose GPU failed during the run while others took its pairs. message: null, or gets
-   the reason of the last failure. If no other context works, hs_pairs_next fails instead. */
-HS_API int32_t hs_pairs_lost_devices(hs_pairs *run, char *message, size_t message_bytes);
+/* Returns the number of contexts whose GPU failed during the run while others took its pairs. If no other
+   context works, hs_pairs_next fails instead. *last: null, or gets the number of the context that failed last, as
+   hs_pair_result.device; -1: none. message: null, or gets the reason of that failure. */
+HS_API int32_t hs_pairs_lost_devices(hs_pairs *run, int32_t *last, char *message, size_t message_bytes);
 
 /* Returns the reason why hs_pairs_next failed; "" if it did not. Valid until hs_pairs_end. */
 HS_API const char *hs_pairs_last_error(const hs_pairs *run);

@@ -68,11 +68,11 @@ ROOMS = {
     "pipeline/formats": _FORMATS + ("pipeline/formats/colmap",),
     # Uses only the option table of the context.
     "pipeline/cli/options": _BASE + ("pipeline/context",),
-    "pipeline/cli/common": _CLI,
+    # The list of GPUs.
+    "pipeline/cli/common": _CLI + ("pipeline/lifetime",),
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
-    # The list of GPUs.
-    "pipeline/cli/batch": _CLI + ("pipeline/lifetime",),
+    "pipeline/cli/batch": _CLI,
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
     # COLMAP's command line: batches of images, and matches of a database; the list of GPUs.

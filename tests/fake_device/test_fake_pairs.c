@@ -75,7 +75,7 @@ static outcome run_on(const machine *m, const test_collection *c, uint64_t max_m
       .struct_size = sizeof options, .verify = &v, .contexts = contexts + 1, .context_count = (size_t)m->count - 1};
   if (o.status == HS_OK) o.status = hs_pairs_start(&run, contexts[0], &collection, c->pairs, c->pair_count, &options);
   if (o.status == HS_OK) take_results(run, c, &o);
-  o.lost = hs_pairs_lost_devices(run, NULL, 0);
+  o.lost = hs_pairs_lost_devices(run, NULL, NULL, 0);
   hs_pairs_end(run);
   for (int32_t i = 0; i < m->count; i++) hs_destroy(contexts[i]);
   return o;

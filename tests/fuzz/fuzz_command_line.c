@@ -50,7 +50,7 @@ static void use_options(const option_set *set) {
   char message[CLI_MESSAGE_BYTES] = "";
   hs_options options;
   hs_expert_options expert;
-  batch_devices devices;
+  cli_devices devices;
   database_camera camera;
   cli_input input;
   cli_fill_options(set, &options, &expert);
@@ -59,7 +59,7 @@ static void use_options(const option_set *set) {
   char *settings = batch_settings_text(set, &options, "npz", &inputs);
   fuzz_require(settings != NULL && !strchr(settings, '\n'));
   free(settings);
-  if (batch_parse_devices(set, &devices, message, sizeof message) == CLI_DONE)
+  if (cli_parse_devices(set, &devices, message, sizeof message) == CLI_DONE)
     fuzz_require(devices.count >= 1 && devices.count <= HS_BATCH_DEVICES_MAX);
   else
     fuzz_require(message[0] != '\0');

@@ -41,7 +41,7 @@ struct batch_job {
   const option_set *set;
   int32_t shard, shards;
   hs_format format;
-  batch_devices devices;
+  cli_devices devices;
   hs_options options;       /* options of the extraction, without the device */
   hs_expert_options expert; /* options.expert points here */
   hs_options device_options[HS_BATCH_DEVICES_MAX];

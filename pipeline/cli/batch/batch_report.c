@@ -9,7 +9,6 @@
 
 #include "os/os_files.h"
 #include "pipeline/formats/common/text_cursor.h"
-#include "pipeline/lifetime/engines.h"
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total) {
   *report = (batch_report){
@@ -100,7 +99,7 @@ void batch_report_progress(batch_report *report) {
   progress_line_draw(&report->line, report->kept + worked, report->total, worked, report->failed);
 }
 
-static void print_summary(const batch_report *report, double seconds, const batch_devices *devices,
+static void print_summary(const batch_report *report, double seconds, const cli_devices *devices,
                           const batch_times *times) {
   printf("{\"summary\": {\"images\": %zu, \"done\": %zu, \"kept\": %zu, \"failed\": %zu, \"without_features\": %zu, "
          "\"changed\": %zu, \"gone\": %zu, "
@@ -114,13 +113,13 @@ static void print_summary(const batch_report *report, double seconds, const batc
   printf("]}, \"devices\": [");
   for (int32_t i = 0; i < devices->count; i++) {
     char name[32];
-    batch_device_name(&devices->each[i], name, sizeof name);
+    cli_device_name(&devices->each[i], name, sizeof name);
     printf("%s{\"device\": \"%s\", \"images\": %zu}", i > 0 ? ", " : "", name, report->of_device[i]);
   }
   printf("]}}\n");
 }
 
-void batch_report_end(batch_report *report, const batch_devices *devices, const batch_times *times) {
+void batch_report_end(batch_report *report, const cli_devices *devices, const batch_times *times) {
   const double seconds = progress_line_seconds(&report->line);
   progress_line_clear(&report->line);
   if (report->has_json) print_summary(report, seconds, devices, times);
@@ -135,7 +134,7 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
     if (report->done > 0) fprintf(stderr, ", %.1f a second on ", rate_of(report));
     for (int32_t i = 0; i < devices->count && report->done > 0; i++) {
       char name[32];
-      batch_device_name(&devices->each[i], name, sizeof name);
+      cli_device_name(&devices->each[i], name, sizeof name);
       fprintf(stderr, "%s%s", i > 0 ? ", " : "", name);
     }
     fputc('\n', stderr);
@@ -143,93 +142,6 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
 }
 
 /* ------------------------------------------------------------------ settings */
-
-/* ---- devices */
-
-static bool add_device(batch_devices *devices, batch_device device, char *message, size_t message_bytes) {
-  char name[32];
-  batch_device_name(&device, name, sizeof name);
-  for (int32_t i = 0; i < devices->count; i++) {
-    if (devices->each[i].kind == device.kind && devices->each[i].index == device.index) {
-      snprintf(message, message_bytes, "--devices: %s is given twice", name);
-      return false;
-    }
-  }
-  if (devices->count == HS_BATCH_DEVICES_MAX) {
-    snprintf(message, message_bytes, "--devices: expected at most %d devices", HS_BATCH_DEVICES_MAX);
-    return false;
-  }
-  devices->each[devices->count++] = device;
-  return true;
-}
-
-static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t message_bytes) {
-  char reason[512] = "";
-  const int32_t count = engine_count_devices(reason, sizeof reason);
-  if (count == 0) {
-    snprintf(message, message_bytes, "--devices all: no GPU is usable: %s", reason);
-    return CLI_NO_DEVICE;
-  }
-  for (int32_t i = 0; i < count; i++)
-    if (!add_device(devices, (batch_device){HS_DEVICE_CUDA, i}, message, message_bytes)) return CLI_USAGE;
-  return CLI_DONE;
-}
-
-/* Adds one device of the list. `options` is set as by --device with this name. */
-static cli_exit add_named(batch_devices *devices, const char *name, char *message, size_t message_bytes) {
-  option_set parsed = {.command = COMMAND_BATCH};
-  char ignored[OPTION_MESSAGE_BYTES];
-  if (strcmp(name, "all") == 0) return add_all_gpus(devices, message, message_bytes);
-  if (!option_store(&parsed, OPTION_DEVICE, name, ignored, sizeof ignored)) {
-    char expected[OPTION_EXPECTED_BYTES];
-    option_describe_expected(option_get(OPTION_DEVICE), expected, sizeof expected);
-    snprintf(message, message_bytes, "--devices '%s': expected 'all', or a list with commas of %s", name, expected);
-    return CLI_USAGE;
-  }
-  const option_value *value = &parsed.values[OPTION_DEVICE];
-  const batch_device device = {(hs_device)value->integer, value->numbers[0]};
-  return add_device(devices, device, message, message_bytes) ? CLI_DONE : CLI_USAGE;
-}
-
-cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char *message, size_t message_bytes) {
-  const option_value *list = &set->values[OPTION_DEVICES];
-  const option_value *single = &set->values[OPTION_DEVICE];
-  devices->count = 0;
-  if (list->is_set && single->is_set) {
-    snprintf(message, message_bytes, "--device and --devices: expected one of them");
-    return CLI_USAGE;
-  }
-  if (!list->is_set) {
-    const batch_device device = {single->is_set ? (hs_device)single->integer : HS_DEVICE_AUTO, single->numbers[0]};
-    devices->each[devices->count++] = device;
-    return CLI_DONE;
-  }
-  cli_exit result = CLI_DONE;
-  const char *text = list->text;
-  do {
-    char name[64];
-    const size_t length = strcspn(text, ",");
-    snprintf(name, sizeof name, "%.*s", (int)length, text);
-    result = add_named(devices, name, message, message_bytes);
-    text += length;
-  } while (result == CLI_DONE && *text++ == ',');
-  return result;
-}
-
-void batch_device_name(const batch_device *device, char *name, size_t bytes) {
-  static const char *const kinds[] = {
-      [HS_DEVICE_AUTO] = "auto", [HS_DEVICE_CPU] = "cpu", [HS_DEVICE_CUDA] = "cuda", [HS_DEVICE_HYBRID] = "hybrid"};
-  if (device->kind == HS_DEVICE_AUTO || device->kind == HS_DEVICE_CPU)
-    snprintf(name, bytes, "%s", kinds[device->kind]);
-  else
-    snprintf(name, bytes, "%s:%" PRId32, kinds[device->kind], device->index);
-}
-
-void batch_device_resolve(batch_device *device, const char *backend_report) {
-  int index = 0;
-  const bool is_gpu = sscanf(backend_report, "device: CUDA %d", &index) == 1;
-  if (device->kind == HS_DEVICE_AUTO) *device = (batch_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
-}
 
 /* ---- settings */
 

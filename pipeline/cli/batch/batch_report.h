@@ -11,29 +11,8 @@
 #include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/progress.h"
-#include "pipeline/include/hartsift_batch.h"
 
-/* ------------------------------------------------------------ settings: devices, and what the results depend on */
-
-/* One device to use. */
-typedef struct batch_device {
-  hs_device kind;
-  int32_t index; /* index of the GPU */
-} batch_device;
-
-typedef struct batch_devices {
-  batch_device each[HS_BATCH_DEVICES_MAX];
-  int32_t count;
-} batch_devices;
-
-/* Reads --devices, or --device if given, or uses "auto". CLI_USAGE and CLI_NO_DEVICE with a message. */
-cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char *message, size_t message_bytes);
-
-/* Writes the name of a device: "auto", "cpu", "cuda:0", "hybrid:0". */
-void batch_device_name(const batch_device *device, char *name, size_t bytes);
-
-/* Replaces "auto" by the device that a context chose, according to its hs_backend_report. */
-void batch_device_resolve(batch_device *device, const char *backend_report);
+/* ------------------------------------------------------------ settings: what the results depend on */
 
 /* Inputs of the settings in addition to the options. */
 typedef struct batch_inputs {
@@ -89,6 +68,6 @@ void batch_report_gone(batch_report *report, const char *name, const char *locat
 void batch_report_progress(batch_report *report);
 
 /* Removes the progress line and prints the summary. */
-void batch_report_end(batch_report *report, const batch_devices *devices, const batch_times *times);
+void batch_report_end(batch_report *report, const cli_devices *devices, const batch_times *times);
 
 #endif

@@ -7,6 +7,7 @@
 #include "pipeline/cli/common/cli_common.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
+#include "pipeline/lifetime/engines.h"
 
 enum { CLI_LINE_BYTES = 16384 }; /* size of a message: two paths of maximum length, and the text around them */
 
@@ -313,4 +315,140 @@ char *output_name(const char *image, hs_format format) {
   char *name = cli_join(base, format != HS_FORMAT_COLMAP_DB ? format_by_id(format)->endings[0] : "", "");
   free(base);
   return name;
+}
+
+/* ---- devices */
+
+static bool add_device(cli_devices *devices, cli_device device, char *message, size_t message_bytes) {
+  char name[32];
+  cli_device_name(&device, name, sizeof name);
+  for (int32_t i = 0; i < devices->count; i++) {
+    if (devices->each[i].kind == device.kind && devices->each[i].index == device.index) {
+      snprintf(message, message_bytes, "--devices: %s is given twice", name);
+      return false;
+    }
+  }
+  if (devices->count == HS_BATCH_DEVICES_MAX) {
+    snprintf(message, message_bytes, "--devices: expected at most %d devices", HS_BATCH_DEVICES_MAX);
+    return false;
+  }
+  devices->each[devices->count++] = device;
+  return true;
+}
+
+static cli_exit add_all_gpus(cli_devices *devices, char *message, size_t message_bytes) {
+  char reason[512] = "";
+  const int32_t count = engine_count_devices(reason, sizeof reason);
+  if (count == 0) {
+    snprintf(message, message_bytes, "--devices all: no GPU is usable: %s", reason);
+    return CLI_NO_DEVICE;
+  }
+  for (int32_t i = 0; i < count; i++)
+    if (!add_device(devices, (cli_device){HS_DEVICE_CUDA, i}, message, message_bytes)) return CLI_USAGE;
+  return CLI_DONE;
+}
+
+/* Adds one device of the list. `options` is set as by --device with this name. */
+static cli_exit add_named(cli_devices *devices, command_id command, const char *name, char *message,
+                          size_t message_bytes) {
+  option_set parsed = {.command = command};
+  char ignored[OPTION_MESSAGE_BYTES];
+  if (strcmp(name, "all") == 0) return add_all_gpus(devices, message, message_bytes);
+  if (!option_store(&parsed, OPTION_DEVICE, name, ignored, sizeof ignored)) {
+    char expected[OPTION_EXPECTED_BYTES];
+    option_describe_expected(option_get(OPTION_DEVICE), expected, sizeof expected);
+    snprintf(message, message_bytes, "--devices '%s': expected 'all', or a list with commas of %s", name, expected);
+    return CLI_USAGE;
+  }
+  const option_value *value = &parsed.values[OPTION_DEVICE];
+  const cli_device device = {(hs_device)value->integer, value->numbers[0]};
+  return add_device(devices, device, message, message_bytes) ? CLI_DONE : CLI_USAGE;
+}
+
+cli_exit cli_parse_devices(const option_set *set, cli_devices *devices, char *message, size_t message_bytes) {
+  const option_value *list = &set->values[OPTION_DEVICES];
+  const option_value *single = &set->values[OPTION_DEVICE];
+  devices->count = 0;
+  if (list->is_set && single->is_set) {
+    snprintf(message, message_bytes, "--device and --devices: expected one of them");
+    return CLI_USAGE;
+  }
+  if (!list->is_set) {
+    const cli_device device = {single->is_set ? (hs_device)single->integer : HS_DEVICE_AUTO, single->numbers[0]};
+    devices->each[devices->count++] = device;
+    return CLI_DONE;
+  }
+  cli_exit result = CLI_DONE;
+  const char *text = list->text;
+  do {
+    char name[64];
+    const size_t length = strcspn(text, ",");
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    result = add_named(devices, set->command, name, message, message_bytes);
+    text += length;
+  } while (result == CLI_DONE && *text++ == ',');
+  return result;
+}
+
+void cli_device_name(const cli_device *device, char *name, size_t bytes) {
+  static const char *const kinds[] = {
+      [HS_DEVICE_AUTO] = "auto", [HS_DEVICE_CPU] = "cpu", [HS_DEVICE_CUDA] = "cuda", [HS_DEVICE_HYBRID] = "hybrid"};
+  if (device->kind == HS_DEVICE_AUTO || device->kind == HS_DEVICE_CPU)
+    snprintf(name, bytes, "%s", kinds[device->kind]);
+  else
+    snprintf(name, bytes, "%s:%" PRId32, kinds[device->kind], device->index);
+}
+
+void cli_device_resolve(cli_device *device, const char *backend_report) {
+  int index = 0;
+  const bool is_gpu = sscanf(backend_report, "device: CUDA %d", &index) == 1;
+  if (device->kind == HS_DEVICE_AUTO) *device = (cli_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
+}
+
+/* The creation of one context, in its own thread unless it is the only one. */
+typedef struct context_job {
+  hs_options options;
+  hs_context *context;
+  pthread_t thread;
+  bool has_thread;
+  hs_status status;
+  char message[CLI_MESSAGE_BYTES];
+} context_job;
+
+static void *open_context(void *argument) {
+  context_job *job = argument;
+  job->status = hs_create_explained(&job->context, &job->options, job->message, sizeof job->message);
+  return NULL;
+}
+
+cli_exit cli_make_contexts(const option_set *set, const cli_devices *devices, hs_options *options,
+                           hs_context **contexts) {
+  hs_expert_options expert;
+  cli_exit result = CLI_DONE;
+  context_job *jobs = calloc((size_t)devices->count, sizeof *jobs);
+  if (!jobs) return cli_fail(CLI_FAILED, set->command, "out of memory for the devices");
+  cli_fill_options(set, options, &expert);
+  options->device = devices->each[0].kind;
+  options->device_index = devices->each[0].index;
+  for (int32_t i = 0; i < devices->count; i++) {
+    context_job *job = &jobs[i];
+    job->options = *options;
+    job->options.device = devices->each[i].kind;
+    job->options.device_index = devices->each[i].index;
+    if (i > 0) job->options.threads = 1;
+    job->has_thread = devices->count > 1 && os_thread_start(&job->thread, open_context, job);
+    if (!job->has_thread) (void)open_context(job);
+  }
+  for (int32_t i = 0; i < devices->count; i++) {
+    const context_job *job = &jobs[i];
+    if (job->has_thread) pthread_join(job->thread, NULL);
+    contexts[i] = job->context;
+    if (job->status == HS_OK && job->message[0] != '\0') cli_error(set->command, "%s", job->message);
+    if (job->status == HS_OK || result != CLI_DONE) continue;
+    cli_print_create_error(set->command, job->message[0] != '\0' ? job->message : hs_status_string(job->status));
+    result = cli_exit_of_create(job->status);
+  }
+  options->expert = NULL; /* the rules are no longer needed */
+  free(jobs);
+  return result;
 }

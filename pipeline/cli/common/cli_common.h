@@ -12,6 +12,7 @@
 
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_batch.h"
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/include/hartsift_expert.h"
 
@@ -185,5 +186,33 @@ cli_exit cmd_bench(const option_set *set);
 HS_API int hs_command_main(int argc, char **argv);
 /* The same for the program hartsift-colmap. */
 HS_API int hs_colmap_main(int argc, char **argv);
+
+/* ------------------------------------------------------------ the devices of --device and --devices */
+
+/* One device to use. */
+typedef struct cli_device {
+  hs_device kind;
+  int32_t index; /* index of the GPU */
+} cli_device;
+
+typedef struct cli_devices {
+  cli_device each[HS_BATCH_DEVICES_MAX];
+  int32_t count;
+} cli_devices;
+
+/* Reads --devices, or --device if given, or uses "auto". CLI_USAGE and CLI_NO_DEVICE with a message. */
+cli_exit cli_parse_devices(const option_set *set, cli_devices *devices, char *message, size_t message_bytes);
+
+/* Writes the name of a device: "auto", "cpu", "cuda:0", "hybrid:0". */
+void cli_device_name(const cli_device *device, char *name, size_t bytes);
+
+/* Replaces "auto" by the device that a context chose, according to its hs_backend_report. */
+void cli_device_resolve(cli_device *device, const char *backend_report);
+
+/* Creates a context on each device, all at once, with the options of the command: contexts[devices->count], null where
+   it failed. The first gets the threads; the others are for their devices alone. Prints the reason of a failure.
+   *options: the options of the first. */
+cli_exit cli_make_contexts(const option_set *set, const cli_devices *devices, hs_options *options,
+                           hs_context **contexts);
 
 #endif

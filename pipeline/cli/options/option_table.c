@@ -127,8 +127,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_REPLACE] = FLAG(
         "replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
         "replace an image's data in the database if it differs, instead of refusing; new features drop the image's old matches, equal features keep them"),
-    [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
-                             "match all images of this COLMAP database, instead of A and B, into the database"),
+    [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH, "match all images of this COLMAP database"),
     [OPTION_PAIRS] = TEXT(
         "pairs", "WHICH", IN_MATCH,
         "--database: which pairs: all; sequential:N[,quadratic], the next N images by name (and those 1, 2, 4, ... places on), in a rig by frames; spatial:METRES[,N], images at most this far apart (the N nearest); retrieval:K, the K most similar images; or a file, two names per line (with a tab between if they have spaces) [all]"),
@@ -136,9 +135,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
                               "parameters to start from [lowe]; the other options override it in any order"),
     [OPTION_DEVICE] =
         OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_ARRAYS | IN_INFO | IN_BENCH,
-              OPTION_NO_FIELD, "where to compute [auto: a GPU where one is usable, else the CPU]"),
-    [OPTION_DEVICES] = TEXT("devices", "all|LIST", IN_BATCH,
-                            "devices that share the images: all GPUs, or a list such as cuda:0,cuda:1,cpu"),
+              OPTION_NO_FIELD, "where to compute [auto: a GPU if usable, else CPU]"),
+    [OPTION_DEVICES] = TEXT("devices", "all|LIST", IN_BATCH | IN_MATCH,
+                            "devices that share the work: all GPUs, or a list such as cuda:0,cuda:1,cpu"),
     [OPTION_SPLIT] =
         {.name = "split",
          .kind = OPTION_KIND_AUTO,

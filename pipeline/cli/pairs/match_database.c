@@ -171,8 +171,9 @@ enum {
 typedef struct database_job {
   const match_database_plan *plan;
   hs_options options;
-  hs_context *context;
-  pthread_mutex_t lock; /* protects the database handle */
+  cli_devices devices;
+  hs_context *contexts[HS_BATCH_DEVICES_MAX]; /* a context of each device; the first is the run's */
+  pthread_mutex_t lock;                       /* protects the database handle */
   hs_colmap_database *database;
   database_images images;
   sorted_pairs pairs;
@@ -289,7 +290,8 @@ static cli_exit match_all(database_job *job, hs_pairs *run, const stop_signals *
   return commit(job, true) == CLI_DONE ? result : CLI_FAILED;
 }
 
-static hs_pairs_options pair_options(const match_database_plan *plan) {
+static hs_pairs_options pair_options(const database_job *job) {
+  const match_database_plan *plan = job->plan;
   const bool verified = plan->verify.model != 0;
   return (hs_pairs_options){.struct_size = sizeof(hs_pairs_options),
                             .match = &plan->wanted,
@@ -297,7 +299,9 @@ static hs_pairs_options pair_options(const match_database_plan *plan) {
                             .guided = plan->guided,
                             .find_plane = verified,
                             .plane_tolerance = verified ? plan->verify.tolerance * transfer_to_both : 0.0,
-                            .find_essential = verified && plan->tries_essential};
+                            .find_essential = verified && plan->tries_essential,
+                            .contexts = job->contexts + 1,
+                            .context_count = (size_t)job->devices.count - 1};
 }
 
 /* Verifies matches that the database already has. */
@@ -309,7 +313,7 @@ static cli_exit verify_stored(database_job *job, const stop_signals *signals) {
                             .pairs = pairs->each,
                             .count = pairs->count,
                             .verify = job->plan->verify,
-                            .options = pair_options(job->plan),
+                            .options = pair_options(job),
                             .threads = wanted > 0 ? wanted : cpu_usable_threads(),
                             .failures = &job->output.failures};
   if (pairs->count == 0) return CLI_DONE;
@@ -340,7 +344,7 @@ static cli_exit list_pairs(database_job *job) {
   const pair_source source = {.set = job->plan->set,
                               .images = &job->images,
                               .database = job->database,
-                              .context = job->context,
+                              .context = job->contexts[0],
                               .pairs_text = job->plan->pairs_text,
                               .max_memory_bytes = job->options.max_memory_bytes};
   cli_exit result = pair_list_make(&source, &pairs);
@@ -354,15 +358,21 @@ static cli_exit list_pairs(database_job *job) {
 }
 
 static cli_exit match_pairs(database_job *job, const stop_signals *signals) {
-  const match_database_plan *plan = job->plan;
   const hs_collection collection = {
       .images = job->views, .image_count = job->images.count, .read = read_image, .user = job};
-  const hs_pairs_options options = pair_options(plan);
+  const hs_pairs_options options = pair_options(job);
+  char reason[CLI_MESSAGE_BYTES], name[32];
+  int32_t lost;
   hs_pairs *run;
   const pair_list *pairs = &job->pairs.to_match;
-  if (hs_pairs_start(&run, job->context, &collection, pairs->each, pairs->count, &options) != HS_OK)
-    return fail(job, hs_last_error(job->context));
+  if (hs_pairs_start(&run, job->contexts[0], &collection, pairs->each, pairs->count, &options) != HS_OK)
+    return fail(job, hs_last_error(job->contexts[0]));
   const cli_exit result = match_all(job, run, signals);
+  if (hs_pairs_lost_devices(run, &lost, reason, sizeof reason) > 0) {
+    cli_device_name(&job->devices.each[lost], name, sizeof name);
+    progress_line_clear(&job->output.line);
+    cli_error(COMMAND_MATCH, "warning: %s failed, and the other devices matched its pairs: %s", name, reason);
+  }
   hs_pairs_end(run);
   return result;
 }
@@ -420,13 +430,15 @@ static void free_job(database_job *job) {
   sorted_pairs_free(&job->pairs);
   free(job->views);
   hs_colmap_close(job->database);
-  hs_destroy(job->context);
+  for (int32_t i = 0; i < job->devices.count; i++) hs_destroy(job->contexts[i]);
 }
 
 static cli_exit open_and_run(database_job *job, stop_signals *signals) {
   const option_set *set = job->plan->set;
   char message[CLI_MESSAGE_BYTES];
-  cli_exit result = cli_make_context(set, &job->options, &job->context);
+  cli_exit result = cli_make_contexts(set, &job->devices, &job->options, job->contexts);
+  for (int32_t i = 0; result == CLI_DONE && i < job->devices.count; i++)
+    cli_device_resolve(&job->devices.each[i], hs_backend_report(job->contexts[i]));
   if (result == CLI_DONE &&
       database_open(set, job->images.path, HS_LAYOUT_UBC, &job->database, message, sizeof message) != HS_OK) {
     cli_error(COMMAND_MATCH, "%s", message);
@@ -445,6 +457,10 @@ cli_exit match_database(const match_database_plan *plan) {
                              .is_verified = plan->verify.model != 0};
   /* checked first, because opening would create the file */
   if (!os_exists(job.images.path)) return fail(&job, strerror(errno));
+  char message[CLI_MESSAGE_BYTES];
+  const cli_exit parsed = cli_parse_devices(plan->set, &job.devices, message, sizeof message);
+  if (parsed != CLI_DONE) return cli_fail(parsed, COMMAND_MATCH, "%s", message);
+  if (has_option(&job, OPTION_DEVICES)) job.output.devices = &job.devices;
   if (pthread_mutex_init(&job.lock, NULL) != 0) return fail(&job, hs_status_string(HS_ERR_THREAD));
   stop_signals_block(&signals); /* so that they are also blocked in the threads of a GPU's driver */
   const cli_exit result = open_and_run(&job, &signals);

@@ -195,6 +195,7 @@ void pair_output_report(pair_output *output, const hs_pair_result *result, hs_st
     return;
   }
   totals->done++;
+  totals->of_device[result->device]++;
   totals->matches += result->match_count;
   if (result->geometry && result->geometry->found != 0) {
     totals->verified++;
@@ -208,11 +209,38 @@ void pair_output_progress(pair_output *output) {
   progress_line_draw(&output->line, t->kept + t->done + t->failed, t->pairs, t->done + t->failed, t->failed);
 }
 
+/* Prints the summary as JSON, with the numbers of pairs of each device. */
+static void print_summary(const pair_output *output) {
+  const pair_totals *t = &output->totals;
+  printf("{\"summary\": {\"pairs\": %zu, \"done\": %zu, \"kept\": %zu, \"failed\": %zu, \"seconds\": %.3f, "
+         "\"pairs_per_second\": %.3f, \"devices\": [",
+         t->pairs, t->done, t->kept, t->failed, progress_line_seconds(&output->line),
+         progress_line_rate(&output->line, t->done));
+  for (int32_t i = 0; i < output->devices->count; i++) {
+    char name[32];
+    cli_device_name(&output->devices->each[i], name, sizeof name);
+    printf("%s{\"device\": \"%s\", \"pairs\": %zu}", i > 0 ? ", " : "", name, t->of_device[i]);
+  }
+  printf("]}}\n");
+}
+
+/* Writes " on cuda:0, cuda:1". */
+static void name_devices(const cli_devices *devices, char *text, size_t bytes) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (int32_t i = 0; devices && i < devices->count && used < bytes; i++) {
+    char name[32];
+    cli_device_name(&devices->each[i], name, sizeof name);
+    used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : " on ", name);
+  }
+}
+
 void pair_output_end(pair_output *output) {
   const pair_totals *totals = &output->totals;
-  char verified[96] = "", rate[48] = "", stored[64] = "";
+  char verified[96] = "", rate[48] = "", stored[64] = "", devices[CLI_MESSAGE_BYTES];
   progress_line_clear(&output->line);
   pair_failures_end(&output->failures);
+  if (output->has_json && output->devices) print_summary(output);
   if (output->is_quiet) return;
   if (output->is_verified) {
     snprintf(verified, sizeof verified, ", %zu pair%s verified with %" PRIu64 " inliers", totals->verified,
@@ -220,10 +248,11 @@ void pair_output_end(pair_output *output) {
   }
   if (totals->stored > 0) snprintf(stored, sizeof stored, "%zu had matches without geometry, ", totals->stored);
   const double seconds = progress_line_seconds(&output->line);
+  name_devices(totals->done > 0 ? output->devices : NULL, devices, sizeof devices);
   if (totals->done > 0)
     snprintf(rate, sizeof rate, ", %.0f pairs a second", progress_line_rate(&output->line, totals->done));
-  cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %s%zu failed), %" PRIu64 " matches%s, %.0f ms%s",
+  cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %s%zu failed), %" PRIu64 " matches%s, %.0f ms%s%s",
            output->images->path, output->images->count, output->images->count == 1 ? "" : "s", totals->pairs,
            totals->pairs == 1 ? "" : "s", totals->kept, stored, totals->failed, totals->matches, verified,
-           seconds * 1e3, rate);
+           seconds * 1e3, rate, devices);
 }

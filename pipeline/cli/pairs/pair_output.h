@@ -68,11 +68,13 @@ typedef struct pair_totals {
   size_t pairs, kept, done, failed, verified; /* numbers of pairs; kept: pairs that already had matches */
   size_t stored;                              /* number of done pairs whose existing matches were verified */
   uint64_t matches, inliers;
+  size_t of_device[HS_BATCH_DEVICES_MAX]; /* numbers of pairs that each device matched */
 } pair_totals;
 
 typedef struct pair_output {
   const database_images *images;
   hs_colmap_database *database; /* database, used under the caller's lock */
+  const cli_devices *devices;   /* devices that the summary names; null: none */
   bool has_json, is_quiet, is_verified;
   progress_line line;
   pair_totals totals;

@@ -24,6 +24,7 @@ static void lose(pair_device *d, hs_status status, const char *reason) {
   }
   d->is_lost = true;
   run->lost_devices++;
+  run->last_lost = d->context_number;
   hs_message_set(run->lost, sizeof run->lost, "%s", reason);
 }
 
@@ -129,7 +130,7 @@ static void copy_image(pair_device *d, uint32_t image) {
   if (status == STAGE_OUT_OF_MEMORY && run->device_count == 1 && !run->workers_match)
     pair_image_fail(run, image, HS_ERR_MEMORY, message);
   else if (status != STAGE_OK)
-    lose(d, status_of(status), message);
+    lose(d, status_of(status), run->engine->error_text());
   pair_run_leave(run, 1);
 }
 

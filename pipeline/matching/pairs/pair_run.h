@@ -171,9 +171,9 @@ struct hs_pairs {
   pair_record *returned; /* record that was returned to the caller; valid until its next call */
   pair_record *matched, *last_matched; /* list of records waiting for verification, oldest first */
   size_t matched_count;
-  int32_t waiting_workers; /* number of workers that wait for a pair or a record */
-  int32_t lost_devices;
-  char lost[PAIR_MESSAGE_BYTES]; /* reason why the last of them was lost */
+  int32_t waiting_workers;         /* number of workers that wait for a pair or a record */
+  int32_t lost_devices, last_lost; /* last_lost: context_number of the device that was lost last */
+  char lost[PAIR_MESSAGE_BYTES];   /* reason why it was lost */
 
   pthread_t scheduler;
   bool has_scheduler;

@@ -394,11 +394,14 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
   return status;
 }
 
-int32_t hs_pairs_lost_devices(hs_pairs *run, char *message, size_t message_bytes) {
+int32_t hs_pairs_lost_devices(hs_pairs *run, int32_t *last, char *message, size_t message_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_message_set(message, message_bytes, "%s", "");
+  if (last) *last = -1;
   if (!run || run->process != os_process_id()) return 0;
   pthread_mutex_lock(&run->lock);
   const int32_t lost = run->lost_devices;
+  if (last && lost > 0) *last = run->last_lost;
   hs_message_set(message, message_bytes, "%s", run->lost);
   pthread_mutex_unlock(&run->lock);
   return lost;
