@@ -177,6 +177,11 @@ hs_status colmap_read_frame(hs_colmap_database *database, uint32_t image_id, col
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status colmap_read_camera(hs_colmap_database *database, int64_t camera_id, hs_colmap_camera *camera, bool *found) {
+  (void)database, (void)camera_id, (void)camera, (void)found;
+  return HS_ERR_UNSUPPORTED;
+}
+
 bool colmap_is_lost(const hs_colmap_database *database) {
   (void)database;
   return true;
