@@ -20,11 +20,29 @@
 _Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as float");
 #endif
 
+#ifdef __MINGW32__
+/* Returns a * b + c, rounded once: MinGW's fmaf rounds twice. The product is exact as a double. The sum is rounded to
+ * the neighbour whose last bit is 1, so that rounding it to float sees on which side of a tie it is. */
+HS_INLINE float hs_fmaf_by_doubles(float a, float b, float c) {
+  const double product = (double)a * (double)b, addend = (double)c, sum = product + addend;
+  const double rest = sum - product, error = (product - (sum - rest)) + (addend - rest);
+  uint64_t bits;
+  if (!(error < 0.0 || error > 0.0)) return (float)sum; /* exact, infinite or NaN */
+  memcpy(&bits, &sum, sizeof bits);
+  if ((bits & 1u) == 0) bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
+  double odd;
+  memcpy(&odd, &bits, sizeof odd);
+  return (float)odd;
+}
+#endif
+
 /* Returns a * b + c, rounded once. On x86 without FMA instructions this calls the C library, which is exact but slow:
  * such a build is for correctness. (A double product and sum rounded to float would round twice.) */
 HS_INLINE float hs_fmaf(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);
+#elif defined(__MINGW32__) && !defined(__FMA__)
+  return hs_fmaf_by_doubles(a, b, c);
 #else
   return fmaf(a, b, c);
 #endif

@@ -19,8 +19,12 @@ static const struct {
     DRIVER_FUNCTIONS(DRIVER_SYMBOL)};
 
 static void *open_driver(void) {
+#ifdef _WIN32
+  return os_library_open("nvcuda.dll");
+#else
   void *library = os_library_open("libcuda.so.1");
   return library ? library : os_library_open("libcuda.so");
+#endif
 }
 
 /* In a forked child the driver does not work, and threads of the parent may hold the locks of this folder. */

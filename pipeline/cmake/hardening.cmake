@@ -24,7 +24,12 @@ foreach(level 3 2)
   endif()
 endforeach()
 
-foreach(flag stack-protector-strong stack-clash-protection cf-protection)
+# Windows touches each page of a new stack frame in any case, and GCC fails with the flag there.
+set(protections stack-protector-strong stack-clash-protection cf-protection)
+if(WIN32)
+  list(REMOVE_ITEM protections stack-clash-protection)
+endif()
+foreach(flag ${protections})
   string(MAKE_C_IDENTIFIER "HARTSIFT_COMPILER_HAS_${flag}" result)
   check_c_compiler_flag("-Werror -f${flag}" ${result})
   if(${result})
@@ -32,6 +37,10 @@ foreach(flag stack-protector-strong stack-clash-protection cf-protection)
     list(APPEND HARTSIFT_HARDENS ${flag})
   endif()
 endforeach()
+
+if(MINGW)
+  link_libraries(ssp) # what the checks call
+endif()
 
 foreach(flag relro now noexecstack)
   check_linker_flag(C "-Wl,-z,${flag}" HARTSIFT_LINKER_HAS_${flag})
