@@ -119,8 +119,8 @@ typedef struct describe_site {
 
 HS_INLINE describe_site describe_site_in(const keypoint_list *k, uint32_t i, int32_t octave, float shift) {
   describe_site s;
-  s.x = sample_of_place(k->x[i], octave, shift);
-  s.y = sample_of_place(k->y[i], octave, shift);
+  s.x = sample_of_position(k->x[i], octave, shift);
+  s.y = sample_of_position(k->y[i], octave, shift);
   s.sigma = k->sigma[i] * hs_power_of_two(-octave);
   return s;
 }
@@ -148,7 +148,7 @@ HS_INLINE describe_site domain_site_of(const keypoint_list *k, uint32_t i, const
 
 /* Computes the position of the sample at (dx, dy) from the window's centre, in cells: the centre of padded cell (r,
  * c) is at (r, c). True: both coordinates are strictly between 0 and 5, so the sample votes. */
-HS_INLINE bool describe_place(const describe_window *w, float dx, float dy, float *row, float *column) {
+HS_INLINE bool describe_position(const describe_window *w, float dx, float dy, float *row, float *column) {
   *column = hs_fmaf(dy, w->sine, hs_fmaf(dx, w->cosine, 2.5f));
   *row = hs_fmaf(dy, w->cosine, hs_fmaf(dx, -w->sine, 2.5f));
   return *row > 0.0f && *row < 5.0f && *column > 0.0f && *column < 5.0f;
@@ -173,7 +173,7 @@ HS_INLINE void describe_share(float v, float fc, float fd, float fcd, int32_t vo
 }
 
 /* Returns the votes of a sample that is inside. gx, gy: gradient; weight = w(dx) w(dy) 2^q; row, column: from
- * describe_place. */
+ * describe_position. */
 HS_INLINE describe_votes describe_votes_of(const describe_window *w, float gx, float gy, float weight, float row,
                                            float column) {
   describe_votes votes;

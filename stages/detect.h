@@ -37,7 +37,7 @@ typedef struct detect_args {
   border_mode border;
   const gaussian_filter *top_filter; /* filter of the step from level S+1 to S+2; host memory, read during the call */
   sift_params params;
-  place_filter filter;
+  position_filter filter;
   void *work; /* stage_ops.detect_work_bytes */
   keypoint_list keypoints;
   uint64_t *candidates; /* receives the number of extrema; may be null */

@@ -62,7 +62,7 @@ typedef struct jpeg_code_order {
   /* [length]: smallest 16-bit prefix above all codes of at most this length */
   uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1];
   /* [length]: index in the order that code 0 of this length would have; may be negative */
-  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];
+  int32_t position[JPEG_HUFFMAN_BITS_MAX + 1];
   uint16_t steps[256];
 } jpeg_code_order;
 
@@ -72,7 +72,7 @@ typedef struct jpeg_tables {
   jpeg_code_order orders[JPEG_HUFFMAN_TABLES];
   /* luma's quantisation factors; the index is 8 x + y, for column x and row y */
   uint16_t quantisation[JPEG_COEFFICIENTS];
-  uint8_t places[JPEG_COEFFICIENTS]; /* [coefficient in zigzag order]: its index, 8 x + y */
+  uint8_t positions[JPEG_COEFFICIENTS]; /* [coefficient in zigzag order]: its index, 8 x + y */
 } jpeg_tables;
 #ifndef __cplusplus
 _Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisation) % 16 == 0 &&
@@ -126,8 +126,8 @@ HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t win
 #endif
   while (bits < JPEG_HUFFMAN_BITS_MAX && look >= order->beyond[bits]) bits++;
   if (look >= order->beyond[bits]) return JPEG_STEP_WRONG;
-  const int32_t place = order->place[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MAX - bits));
-  return order->steps[place & 255];
+  const int32_t position = order->position[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MAX - bits));
+  return order->steps[position & 255];
 }
 
 /* Returns the step for the next 32 bits of the stream. huffman, orders: as in jpeg_tables. */

@@ -48,12 +48,12 @@ typedef struct sift_params {
 /* Convert between original pixels and samples of an octave. Sample 0 is at -shift (sift_params.grid_shift);
  * neighbouring samples are 2^octave pixels apart. Each conversion rounds at most once, because products by a power of
  * two are exact. */
-HS_INLINE float place_of_sample(float sample, int32_t octave, float shift) {
+HS_INLINE float position_of_sample(float sample, int32_t octave, float shift) {
   return sample * hs_power_of_two(octave) - shift;
 }
 
-HS_INLINE float sample_of_place(float place, int32_t octave, float shift) {
-  return (place + shift) * hs_power_of_two(-octave);
+HS_INLINE float sample_of_position(float position, int32_t octave, float shift) {
+  return (position + shift) * hs_power_of_two(-octave);
 }
 
 /* Keypoints in the order octave, level, row, column of the settled sample. */
@@ -75,8 +75,8 @@ typedef struct octave_keypoint {
 HS_INLINE octave_keypoint keypoint_in_octave(const keypoint_list *k, uint32_t n, float shift) {
   const int32_t octave = k->octave[n];
   octave_keypoint at;
-  at.x = sample_of_place(k->x[n], octave, shift);
-  at.y = sample_of_place(k->y[n], octave, shift);
+  at.x = sample_of_position(k->x[n], octave, shift);
+  at.y = sample_of_position(k->y[n], octave, shift);
   at.sigma = k->sigma[n] * hs_power_of_two(-octave);
   return at;
 }

@@ -43,17 +43,17 @@ typedef struct match_guide {
  *   homography, second image   x, y: as they are; z = n = 0
  *   fundamental, first image   x, y, z: the line F (x, y, 1); n = squared length of the line's (x, y)
  *   fundamental, second image  x, y: as they are; z = 1; n = squared length of the first two of F^T (x, y, 1) */
-typedef struct match_place {
+typedef struct match_position {
   double x, y, z, n;
-} match_place;
+} match_position;
 
-HS_INLINE match_place match_place_first(const match_guide *guide, float px, float py) {
+HS_INLINE match_position match_position_first(const match_guide *guide, float px, float py) {
   const double *m = guide->matrix;
   const double x = (double)px, y = (double)py;
   const double u = (m[0] * x + m[1] * y) + m[2];
   const double v = (m[3] * x + m[4] * y) + m[5];
   const double w = (m[6] * x + m[7] * y) + m[8];
-  match_place p;
+  match_position p;
   if (guide->kind == MATCH_HOMOGRAPHY) {
     p.x = u / w; /* w = 0: the point is at infinity, so no position agrees */
     p.y = v / w;
@@ -68,9 +68,9 @@ HS_INLINE match_place match_place_first(const match_guide *guide, float px, floa
   return p;
 }
 
-HS_INLINE match_place match_place_second(const match_guide *guide, float px, float py) {
+HS_INLINE match_position match_position_second(const match_guide *guide, float px, float py) {
   const double *m = guide->matrix;
-  match_place p;
+  match_position p;
   p.x = (double)px;
   p.y = (double)py;
   p.z = 0.0;
@@ -86,8 +86,8 @@ HS_INLINE match_place match_place_second(const match_guide *guide, float px, flo
 
 /* Whether positions in the first and in the second image agree with the guide, so the two features are candidates.
  * False if any value is NaN. */
-HS_INLINE bool match_agrees(match_guide_kind kind, double tolerance_squared, const match_place *first,
-                            const match_place *second) {
+HS_INLINE bool match_agrees(match_guide_kind kind, double tolerance_squared, const match_position *first,
+                            const match_position *second) {
   if (kind == MATCH_HOMOGRAPHY) {
     const double dx = first->x - second->x, dy = first->y - second->y;
     return dx * dx + dy * dy <= tolerance_squared;
@@ -183,11 +183,11 @@ HS_INLINE match_pair match_pair_of(uint32_t i, const match_nearest *n) {
   return p;
 }
 
-/* One list of descriptors: count x 128 uint8_t or float. places: data of the guide for each descriptor; null without a
- * guide. */
+/* One list of descriptors: count x 128 uint8_t or float. positions: data of the guide for each descriptor; null without
+ * a guide. */
 typedef struct match_side {
   const void *descriptors;
-  const match_place *places;
+  const match_position *positions;
   uint32_t count; /* below MATCH_NONE */
 } match_side;
 

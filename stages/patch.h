@@ -83,8 +83,8 @@ HS_INLINE plane_view patch_plane(const patch_layers *l, int32_t layer, patch_map
   }
   const int32_t octave = l->first_octave + o;
   const float scale = hs_power_of_two(-octave);
-  m->x = sample_of_place(m->x, octave, l->grid_shift);
-  m->y = sample_of_place(m->y, octave, l->grid_shift);
+  m->x = sample_of_position(m->x, octave, l->grid_shift);
+  m->y = sample_of_position(m->y, octave, l->grid_shift);
   m->a11 *= scale;
   m->a12 *= scale;
   m->a21 *= scale;

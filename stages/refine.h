@@ -53,19 +53,19 @@ typedef struct refine_args {
 
 /* Filters of keypoints by their rounded position. mask: null, or one byte for each pixel of the source; 0 drops the
  * keypoint. region: the positions [x0, x1) x [y0, y1) are kept. */
-typedef struct place_filter {
+typedef struct position_filter {
   const uint8_t *mask;
   size_t mask_stride;
   int32_t width, height; /* size of the source */
   int32_t x0, y0, x1, y1;
-} place_filter;
+} position_filter;
 
 /* Input: settled. Output: keypoints, appended in order. */
 typedef struct locate_args {
   octave_view octave;
   mask_view settled;
   sift_params params;
-  place_filter filter;
+  position_filter filter;
   keypoint_list keypoints;
 } locate_args;
 
@@ -324,8 +324,8 @@ HS_INLINE located located_at(const sift_params *p, int32_t octave, const quadrat
                              int32_t x, int32_t y) {
   located k;
   k.response = response;
-  k.x = place_of_sample((float)x + q->dx, octave, p->grid_shift);
-  k.y = place_of_sample((float)y + q->dy, octave, p->grid_shift);
+  k.x = position_of_sample((float)x + q->dx, octave, p->grid_shift);
+  k.y = position_of_sample((float)y + q->dy, octave, p->grid_shift);
   k.sigma = (p->sigma0 * hs_exp2(((float)level + q->ds) / (float)p->scales)) * hs_power_of_two(octave);
   return k;
 }
@@ -341,7 +341,7 @@ HS_INLINE located locate_sample(const octave_view *o, const sift_params *p, int3
 
 /* Whether mask and region keep a position. It is rounded to floor(v + 0.5). If that is outside the picture, the
  * nearest pixel of the mask is read. */
-HS_INLINE bool place_kept(const place_filter *f, float x, float y) {
+HS_INLINE bool position_kept(const position_filter *f, float x, float y) {
   const int32_t i = hs_floor_int(x + 0.5f), j = hs_floor_int(y + 0.5f);
   if (i < f->x0 || i >= f->x1 || j < f->y0 || j >= f->y1) return false;
   if (!f->mask) return true;

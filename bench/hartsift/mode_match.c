@@ -108,8 +108,8 @@ static bool upload(bench_lists *l) {
   if (!ok) return false;
   (void)cuda_match_work_layout(l->count, l->count, true, l->base, &l->work);
   l->args = (match_args){.type = l->type,
-                         .first = {l->device[0], l->work.first_places, l->count},
-                         .second = {l->device[1], l->work.second_places, l->count},
+                         .first = {l->device[0], l->work.first_positions, l->count},
+                         .second = {l->device[1], l->work.second_positions, l->count},
                          .forward = forward,
                          .backward = backward};
   l->pairs = pairs;

@@ -12,7 +12,7 @@ static void fill_padded(const plane_view *level, const describe_window *w, float
       if (i < 1 || i >= level->width - 1 || j < 1 || j >= level->height - 1) continue;
       const float dx = (float)i - w->x, dy = (float)j - w->y;
       float row, column, gx, gy;
-      if (!describe_place(w, dx, dy, &row, &column)) continue;
+      if (!describe_position(w, dx, dy, &row, &column)) continue;
       gradient_at(level, i, j, &gx, &gy);
       const float weight = window_weight(dx, w->falloff) * (window_weight(dy, w->falloff) * scale);
       const describe_votes v = describe_votes_of(w, gx, gy, weight, row, column);

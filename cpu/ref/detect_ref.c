@@ -81,7 +81,7 @@ static void append_keypoint(const locate_args *args, const located *k, int32_t l
 
 void locate_one_ref(const locate_args *args, int32_t level, int32_t x, int32_t y) {
   const located k = locate_sample(&args->octave, &args->params, level, x, y);
-  if (place_kept(&args->filter, k.x, k.y)) append_keypoint(args, &k, level, x, y);
+  if (position_kept(&args->filter, k.x, k.y)) append_keypoint(args, &k, level, x, y);
 }
 
 stage_status locate_ref(stage_queue *queue, const locate_args *args) {

@@ -11,7 +11,7 @@ static float square_of(const match_args *a, uint32_t i, uint32_t j) {
 
 static bool candidates(const match_args *a, uint32_t i, uint32_t j) {
   return a->guide == MATCH_UNGUIDED ||
-         match_agrees(a->guide, a->tolerance_squared, &a->first.places[i], &a->second.places[j]);
+         match_agrees(a->guide, a->tolerance_squared, &a->first.positions[i], &a->second.positions[j]);
 }
 
 stage_status match_ref(stage_queue *queue, const match_args *a) {
@@ -41,8 +41,9 @@ stage_status squares_ref(const squares_args *a) {
   for (uint32_t r = 0; r < a->rows; r++)
     for (uint32_t j = 0; j < a->second.count; j++) {
       const uint32_t i = a->first_row + r;
-      const bool candidate = a->guide == MATCH_UNGUIDED ||
-                             match_agrees(a->guide, a->tolerance_squared, &a->first.places[i], &a->second.places[j]);
+      const bool candidate =
+          a->guide == MATCH_UNGUIDED ||
+          match_agrees(a->guide, a->tolerance_squared, &a->first.positions[i], &a->second.positions[j]);
       a->squares[r * a->pitch + j] =
           candidate ? match_square(a->type, &a->first, i, &a->second, j) : hs_bits_float(0x7f800000u);
     }

@@ -58,8 +58,9 @@ static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
   const int32_t number = a->first_octave + octave;
   const float shift = a->params.grid_shift;
   return (patch_site){octave_level(&a->octaves[octave], level),
-                      affine_map_of(sample_of_place(k->x[n], number, shift), sample_of_place(k->y[n], number, shift),
-                                    sigma * hs_power_of_two(-number), &a->shapes[n])};
+                      affine_map_of(sample_of_position(k->x[n], number, shift),
+                                    sample_of_position(k->y[n], number, shift), sigma * hs_power_of_two(-number),
+                                    &a->shapes[n])};
 }
 
 /* Returns the bounds of the samples that a patch with that side reads in its level. */

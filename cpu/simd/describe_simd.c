@@ -37,7 +37,7 @@ enum {
 typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
   _Alignas(64) vote_block votes[BLOCK_CAPACITY / SIMD_WIDTH];
-  float row[BLOCK_CAPACITY], column[BLOCK_CAPACITY]; /* position in cells, from describe_place */
+  float row[BLOCK_CAPACITY], column[BLOCK_CAPACITY]; /* position in cells, from describe_position */
   float direction[BLOCK_CAPACITY]; /* direction of the gradient in bins, relative to the feature's orientation */
   float weight[BLOCK_CAPACITY];    /* weight times magnitude */
   int32_t offset[BLOCK_CAPACITY];  /* byte offset of a sample's first sum, in the bits of OFFSET_MASK */
@@ -96,7 +96,7 @@ static void compute_columns(const describe_window *w, const window_clip *c, colu
   simd_store(columns->weight + n, middle);
 }
 
-/* Positions of samples at (x, dy) in the padded histogram (describe_place). */
+/* Positions of samples at (x, dy) in the padded histogram (describe_position). */
 typedef struct cell_position {
   simd_f32 row, column;
 } cell_position;

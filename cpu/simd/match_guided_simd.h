@@ -23,7 +23,7 @@ enum { GUIDED_BLOCK = 16, GUIDED_CELLS_MAX = 256 /* cells of the grid in each di
 /* Relative allowance for rounding. A test has fewer than 20 operations, each with an error below 2^-52. */
 #define GUIDED_SLACK 0x1p-40
 
-/* Positions of the second list, as match_place has them. Padding is NaN, which agrees with no position. */
+/* Positions of the second list, as match_position has them. Padding is NaN, which agrees with no position. */
 typedef struct guided_block {
   double x[GUIDED_BLOCK], y[GUIDED_BLOCK], n[GUIDED_BLOCK];
   uint32_t index[GUIDED_BLOCK]; /* in the second list */
@@ -66,7 +66,7 @@ typedef struct guided_grid {
 static guided_grid guided_grid_of(const match_side *list) {
   double low_x = INFINITY, low_y = INFINITY, high_x = -INFINITY, high_y = -INFINITY;
   for (uint32_t j = 0; j < list->count; j++) { /* comparisons with NaN are false */
-    const match_place *p = &list->places[j];
+    const match_position *p = &list->positions[j];
     if (p->x < low_x) low_x = p->x;
     if (p->x > high_x) high_x = p->x;
     if (p->y < low_y) low_y = p->y;
@@ -85,7 +85,7 @@ static uint32_t guided_cell(double from_low, double scale, uint32_t cells) {
   return !(at > 0.0) ? 0 : at < (double)cells ? (uint32_t)at : cells - 1;
 }
 
-static uint32_t guided_cell_of(const guided_grid *g, const match_place *p) {
+static uint32_t guided_cell_of(const guided_grid *g, const match_position *p) {
   return guided_cell(p->y - g->low_y, g->scale_y, g->cells) * g->cells +
          guided_cell(p->x - g->low_x, g->scale_x, g->cells);
 }
@@ -112,14 +112,14 @@ static void guided_pack(const match_side *list, const guided_list *l) {
   const uint32_t cells = grid.cells * grid.cells;
   const guided_block none = {.index = {0}};
   for (uint32_t c = 0; c <= cells; c++) l->starts[c] = 0;
-  for (uint32_t j = 0; j < list->count; j++) l->starts[guided_cell_of(&grid, &list->places[j]) + 1]++;
+  for (uint32_t j = 0; j < list->count; j++) l->starts[guided_cell_of(&grid, &list->positions[j]) + 1]++;
   for (uint32_t c = 0; c < cells; c++) l->starts[c + 1] += l->starts[c];
   for (uint64_t b = 0; b < l->group_count * GUIDED_BLOCK; b++) {
     l->blocks[b] = none;
     for (int i = 0; i < GUIDED_BLOCK; i++) l->blocks[b].x[i] = l->blocks[b].y[i] = l->blocks[b].n[i] = NAN;
   }
   for (uint32_t j = 0; j < list->count; j++) {
-    const match_place *p = &list->places[j];
+    const match_position *p = &list->positions[j];
     const uint32_t at = l->starts[guided_cell_of(&grid, p)]++;
     guided_block *b = &l->blocks[at / GUIDED_BLOCK];
     b->x[at % GUIDED_BLOCK] = p->x;
@@ -133,7 +133,7 @@ static void guided_pack(const match_side *list, const guided_list *l) {
 
 /* Writes to kept[l] whether rectangle l may hold a position that agrees with `first`. Returns whether any does. A
  * comparison with NaN keeps the rectangle. */
-static bool guided_rectangles(const match_args *a, const match_place *first, const guided_group *g, int64_t *kept) {
+static bool guided_rectangles(const match_args *a, const match_position *first, const guided_group *g, int64_t *kept) {
   const double tolerance = a->tolerance_squared * (1.0 + GUIDED_SLACK);
   int64_t any = 0;
   if (a->guide == MATCH_HOMOGRAPHY) {
@@ -162,18 +162,18 @@ static bool guided_rectangles(const match_args *a, const match_place *first, con
 }
 
 /* Writes to agree[l] whether position l agrees with `first`. Returns whether any does. */
-static bool guided_positions(const match_args *a, const match_place *first, const guided_block *b, int64_t *agree) {
+static bool guided_positions(const match_args *a, const match_position *first, const guided_block *b, int64_t *agree) {
   int64_t any = 0;
   if (a->guide == MATCH_HOMOGRAPHY) {
     for (int l = 0; l < GUIDED_BLOCK; l++) {
-      const match_place second = {b->x[l], b->y[l], 0.0, 0.0};
+      const match_position second = {b->x[l], b->y[l], 0.0, 0.0};
       agree[l] = match_agrees(MATCH_HOMOGRAPHY, a->tolerance_squared, first, &second);
       any |= agree[l];
     }
     return any != 0;
   }
   for (int l = 0; l < GUIDED_BLOCK; l++) {
-    const match_place second = {b->x[l], b->y[l], 1.0, b->n[l]};
+    const match_position second = {b->x[l], b->y[l], 1.0, b->n[l]};
     agree[l] = match_agrees(MATCH_FUNDAMENTAL, a->tolerance_squared, first, &second);
     any |= agree[l];
   }
@@ -182,7 +182,7 @@ static bool guided_positions(const match_args *a, const match_place *first, cons
 
 /* Returns the nearest neighbours of row i; inserts it into those of the columns, unless they are null. */
 static match_nearest guided_row(const match_args *a, const guided_list *list, uint32_t i, match_nearest *columns) {
-  const match_place *first = &a->first.places[i];
+  const match_position *first = &a->first.positions[i];
   match_nearest n = match_nearest_none();
   for (uint64_t g = 0; g < list->group_count; g++) {
     int64_t kept[GUIDED_BLOCK], agree[GUIDED_BLOCK];

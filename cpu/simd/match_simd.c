@@ -455,7 +455,7 @@ static void guided_squares(const squares_args *a) {
   for (uint32_t r = 0; r < a->rows; r++) {
     const uint32_t i = a->first_row + r;
     for (uint32_t j = 0; j < a->second.count; j++) {
-      const bool agrees = match_agrees(a->guide, a->tolerance_squared, &a->first.places[i], &a->second.places[j]);
+      const bool agrees = match_agrees(a->guide, a->tolerance_squared, &a->first.positions[i], &a->second.positions[j]);
       a->squares[r * a->pitch + j] = agrees ? match_square(a->type, &a->first, i, &a->second, j) : INFINITY;
     }
   }

@@ -289,7 +289,7 @@ static inline void add_keypoint(detect_strip *s, const waiting_sample *at, const
   const float response = refine_response(q);
   if (p->refine_rule == RULE_LOWE) refine_again(&l->view, l->level, l->x, l->y, q);
   const located found = located_at(p, s->octave->octave, q, response, at->level, at->x, at->y);
-  if (!place_kept(&s->args->filter, found.x, found.y)) return;
+  if (!position_kept(&s->args->filter, found.x, found.y)) return;
   s->found[s->found_count++] = (keypoint_record){found, s->octave_index, at->level, at->x, at->y};
   if (s->found_count == FOUND_MAX) hand_over(s);
 }

@@ -4,14 +4,14 @@
 #include "cuda/runtime/launch.h"
 
 /* Position of a subsequence in its restart interval. */
-struct place {
+struct position {
   uint32_t blocks, luma; /* before the subsequence: number of blocks, and sum of their DC differences */
 };
 
 /* Computes the sums over the subsequences that precede each one, from the start of its interval, within the tile
  * and before it. All threads of the block call it. s_before: 2 x SCAN_THREADS words. */
-static __device__ __forceinline__ place place_of(const scan_view &v, const subsequence &own, uint32_t tile,
-                                                 uint32_t *s_before, uint32_t *s_sum) {
+static __device__ __forceinline__ position position_of(const scan_view &v, const subsequence &own, uint32_t tile,
+                                                       uint32_t *s_before, uint32_t *s_sum) {
   const uint32_t first = tile * SCAN_THREADS, started = v.intervals[own.interval].first_subsequence;
   const uint32_t tile_started = v.intervals[interval_of(v, first)].first_subsequence;
   uint32_t total, blocks = 0, luma = 0;
@@ -19,7 +19,7 @@ static __device__ __forceinline__ place place_of(const scan_view &v, const subse
     blocks += v.tile_blocks[i];
     luma += v.tile_luma[i];
   }
-  place p;
+  position p;
   blocks = block_reduce_sum(blocks, s_sum);
   luma = block_reduce_sum(luma, s_sum);
   p.blocks = block_scan_exclusive(own.is_there ? v.blocks[own.number] : 0u, s_sum, &total);
@@ -35,8 +35,8 @@ static __device__ __forceinline__ place place_of(const scan_view &v, const subse
 
 /* Decodes a subsequence into coefficients. Returns the reason for refusing the picture, 0 for none. */
 static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v, const jpeg_huffman *tables,
-                                                             const uint8_t *places, const staged_bits &bits,
-                                                             const subsequence &own, place at) {
+                                                             const uint8_t *positions, const staged_bits &bits,
+                                                             const subsequence &own, position at) {
   const jpeg_shape &shape = v.shape;
   const uint32_t mcu_blocks = (uint32_t)shape.mcu_blocks, luma_blocks = (uint32_t)(shape.luma_across * shape.luma_down);
   const uint32_t first_mcu = own.interval * shape.interval_mcus;
@@ -53,11 +53,11 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
     wrong |= jpeg_step_is_wrong(index, step);
     if (block < luma_blocks && (index == 0 || jpeg_step_size(step) > 0)) {
       const int32_t value = jpeg_step_value(step, look);
-      const uint32_t place = index + jpeg_step_skip(step) - 1;
+      const uint32_t position = index + jpeg_step_skip(step) - 1;
       predicted += index == 0 ? value : 0;
       wrong |= index == 0 && (predicted > JPEG_SUM_MAX || predicted < -JPEG_SUM_MAX);
-      if (place < JPEG_COEFFICIENTS)
-        v.coefficients[((size_t)(first_mcu + mcu) * luma_blocks + block) * JPEG_COEFFICIENTS + places[place]] =
+      if (position < JPEG_COEFFICIENTS)
+        v.coefficients[((size_t)(first_mcu + mcu) * luma_blocks + block) * JPEG_COEFFICIENTS + positions[position]] =
             (int16_t)(index == 0 ? predicted : value);
     }
     mcu += jpeg_scan_advance(&shape, &state, step) && state.block == 0;
@@ -88,14 +88,14 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v) {
   __shared__ __align__(16) jpeg_huffman s_tables[JPEG_HUFFMAN_TABLES];
   __shared__ uint32_t s_words[JPEG_STAGED_MEMORY(SCAN_THREADS, 1)], s_before[2 * SCAN_THREADS], s_sum[32];
-  __shared__ uint8_t s_places[JPEG_COEFFICIENTS];
+  __shared__ uint8_t s_positions[JPEG_COEFFICIENTS];
   const uint32_t tile = blockIdx.x;
   const subsequence own = subsequence_of(v, tile * SCAN_THREADS + threadIdx.x);
   const staged_bits bits = stage_tile<SCAN_THREADS, 1>(v, tile * SCAN_THREADS, s_tables, s_words);
-  if (threadIdx.x < JPEG_COEFFICIENTS) s_places[threadIdx.x] = v.tables->places[threadIdx.x];
-  const place at = place_of(v, own, tile, s_before, s_sum); /* the barriers inside also order the staging */
+  if (threadIdx.x < JPEG_COEFFICIENTS) s_positions[threadIdx.x] = v.tables->positions[threadIdx.x];
+  const position at = position_of(v, own, tile, s_before, s_sum); /* the barriers inside also order the staging */
   if (!own.is_there) return;
-  const uint32_t refused = write_subsequence(v, s_tables, s_places, bits, own, at);
+  const uint32_t refused = write_subsequence(v, s_tables, s_positions, bits, own, at);
   if (refused) atomicOr(v.refused, refused);
 }
 

@@ -34,11 +34,12 @@ typedef struct shape_span {
 static __device__ __forceinline__ shape_span shape_span_of(const plane_view *level, const affine_window *w, int32_t j) {
   const int32_t line = w->cy + w->step * j, mask = -w->step;
   const float dy = w->y + (float)(w->step * j), wide = hs_fmaf(w->taper, dy * dy, w->widest);
-  const float reach = (wide > 0.0f ? wide * rsqrtf(wide) : 0.0f) + 0.01f, middle = hs_fmaf(w->shear, dy, -w->x);
+  const float half_width = (wide > 0.0f ? wide * rsqrtf(wide) : 0.0f) + 0.01f, middle = hs_fmaf(w->shear, dy, -w->x);
   shape_span span = {0, -1};
   if (j > w->rows || line < 1 || line > level->height - 2) return span;
-  span.first = max((int32_t)floorf((middle - reach) * w->per_step) * w->step, (w->step - w->cx) & mask);
-  span.last = min(((int32_t)floorf((middle + reach) * w->per_step) + 1) * w->step, (level->width - 2 - w->cx) & mask);
+  span.first = max((int32_t)floorf((middle - half_width) * w->per_step) * w->step, (w->step - w->cx) & mask);
+  span.last =
+      min(((int32_t)floorf((middle + half_width) * w->per_step) + 1) * w->step, (level->width - 2 - w->cx) & mask);
   return span;
 }
 
@@ -65,11 +66,11 @@ static __device__ __forceinline__ void shape_add_row(const plane_view *level, co
  * lane. The columns of 32 rows are computed together, one lane per row. */
 template <int WARPS>
 static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), warp = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
   shape_sums m = {0, 0, 0, 0};
   for (int32_t first = -w->rows; first <= w->rows; first += WARP_LANES) {
     const shape_span own = shape_span_of(level, w, first + lane);
-    for (int32_t r = turn * SHAPE_ROWS; r < min((int32_t)WARP_LANES, w->rows - first + 1); r += WARPS * SHAPE_ROWS) {
+    for (int32_t r = warp * SHAPE_ROWS; r < min((int32_t)WARP_LANES, w->rows - first + 1); r += WARPS * SHAPE_ROWS) {
       const int32_t from = r + lane / SHAPE_COLUMNS;
       shape_span span = {__shfl_sync(WARP_ALL, own.first, from), __shfl_sync(WARP_ALL, own.last, from)};
       span.first += lane % SHAPE_COLUMNS * w->step;

@@ -139,20 +139,20 @@ template <int COPIES, class SOURCE, class TILE>
 static __device__ __forceinline__ window_span walk_span(const describe_walk<COPIES, SOURCE, TILE> &t,
                                                         const window_segment *segment, int32_t row) {
   const describe_window *w = t.w;
-  const float reach = 0.5f * (DESCRIBE_CELLS + 1) + 0.001f, shift = w->x - (float)w->cx, limit = 4096.0f;
+  const float half_width = 0.5f * (DESCRIBE_CELLS + 1) + 0.001f, shift = w->x - (float)w->cx, limit = 4096.0f;
   const float per_cosine = __fdividef(1.0f, w->cosine), per_sine = __fdividef(1.0f, w->sine);
   const float dy = (float)(segment->y + row) - w->y;
   const float u = dy * w->sine, v = dy * w->cosine;
-  const float u0 = (-reach - u) * per_cosine, u1 = (reach - u) * per_cosine;
-  const float v0 = (v - reach) * per_sine, v1 = (v + reach) * per_sine;
+  const float u0 = (-half_width - u) * per_cosine, u1 = (half_width - u) * per_cosine;
+  const float v0 = (v - half_width) * per_sine, v1 = (v + half_width) * per_sine;
   const float low = fmaxf(fmaxf(fminf(u0, u1), fminf(v0, v1)), -limit);
   const float high = fminf(fminf(fmaxf(u0, u1), fmaxf(v0, v1)), limit);
   const int32_t first_x = max(w->cx + (int32_t)ceilf(fminf(low, limit) + shift - 0.01f), segment->x);
   const int32_t last_x =
       min(w->cx + (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f), segment->x + segment->columns - 1);
   float x = (float)first_x, end = (float)last_x, ignored_row, ignored_column;
-  while (x <= end && !describe_place(w, x - w->x, dy, &ignored_row, &ignored_column)) x += 1.0f;
-  while (x <= end && !describe_place(w, end - w->x, dy, &ignored_row, &ignored_column)) end -= 1.0f;
+  while (x <= end && !describe_position(w, x - w->x, dy, &ignored_row, &ignored_column)) x += 1.0f;
+  while (x <= end && !describe_position(w, end - w->x, dy, &ignored_row, &ignored_column)) end -= 1.0f;
   const window_span span = {(int32_t)x - segment->x, (int32_t)end - (int32_t)x + 1};
   return span;
 }
@@ -223,7 +223,7 @@ static __device__ __forceinline__ described_position describe_step(int32_t *vote
     const float2 column = shared_pair(from->columns + 8u * (uint32_t)position->column),
                  row = shared_pair(from->rows + 8u * (uint32_t)position->row);
     float patch_row, patch_column;
-    describe_place(w, column.x, row.x, &patch_row, &patch_column);
+    describe_position(w, column.x, row.x, &patch_row, &patch_column);
     describe_sample<COPIES>(w, gx, gy, column.y * row.y, patch_row, patch_column, describe_turned<COPIES>(), &sample);
   }
   describe_add<COPIES>(votes, lane_votes, position->inside, &sample);

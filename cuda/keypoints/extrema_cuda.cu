@@ -112,11 +112,11 @@ __device__ __forceinline__ void load_dog_row(const extrema_job &o, const strip_p
     to->d[l][2] = STORED ? u.y : u.y - w.y;
     to->d[l][3] = STORED ? u.z : u.z - w.z;
     to->d[l][4] = STORED ? u.w : u.w - w.w;
-    const float beside = STORED ? b[l] : b[l + upper] - b[l];
+    const float outer = STORED ? b[l] : b[l + upper] - b[l];
     const float left = __shfl_up_sync(0xffffffffu, to->d[l][LANE_COLUMNS], 1);
     const float right = __shfl_down_sync(0xffffffffu, to->d[l][1], 1);
-    to->d[l][0] = lane == 0 ? beside : left;
-    to->d[l][LANE_COLUMNS + 1] = lane == 31 ? beside : right;
+    to->d[l][0] = lane == 0 ? outer : left;
+    to->d[l][LANE_COLUMNS + 1] = lane == 31 ? outer : right;
   }
 }
 
@@ -145,15 +145,15 @@ __device__ __forceinline__ void outermost_of_level(const dog_rows &rows, int l, 
  * and 3), and at least the first float beyond the threshold. */
 template <typename ORDER>
 __device__ __forceinline__ void outermost_of_row(const dog_rows &rows, ORDER first,
-                                                 ORDER reach[MARCH_LEVELS][LANE_COLUMNS]) {
+                                                 ORDER around[MARCH_LEVELS][LANE_COLUMNS]) {
   ORDER nine[MARCH_LEVELS][LANE_COLUMNS];
 #pragma unroll
   for (int l = 0; l < MARCH_LEVELS; l++) outermost_of_level(rows, l, nine[l]);
 #pragma unroll
   for (int k = 0; k < LANE_COLUMNS; k++) {
-    reach[0][k] = max(max(nine[0][k], nine[1][k]), first);
-    reach[1][k] = max(reach[0][k], nine[2][k]);
-    reach[2][k] = max(max(nine[1][k], nine[2][k]), first);
+    around[0][k] = max(max(nine[0][k], nine[1][k]), first);
+    around[1][k] = max(around[0][k], nine[2][k]);
+    around[2][k] = max(max(nine[1][k], nine[2][k]), first);
   }
 }
 

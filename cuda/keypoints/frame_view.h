@@ -116,9 +116,9 @@ typedef struct cuda_tile_part {
   bool tiled;                 /* false: there is no part, and the fields below are not read */
   plane_region masked;        /* region of the masks; x0 a multiple of 32 */
   plane_region search;        /* region in which candidates are kept */
-  plane_region reach;         /* region in which candidates are followed */
+  plane_region follow;        /* region in which candidates are followed */
   escaped_candidate seed;     /* if its level is above 0: only this candidate, the sample of `search`, is followed */
-  escaped_candidate *escaped; /* receives candidates that leave `reach`, in any order */
+  escaped_candidate *escaped; /* receives candidates that leave `follow`, in any order */
   uint32_t escaped_capacity;
   uint32_t *escaped_count; /* number of escaped candidates; continues past the capacity; 0 before */
 } cuda_tile_part;
@@ -132,8 +132,8 @@ typedef struct cuda_frame_view {
                                               * ignored */
   uint32_t *candidate_words, *settled_words; /* 16-byte aligned; each octave's words as mask_view */
   sift_params params;
-  place_filter filter; /* mask: device memory or null */
-  bool filtered;       /* false: the filter keeps every position, and is not read */
+  position_filter filter; /* mask: device memory or null */
+  bool filtered;          /* false: the filter keeps every position, and is not read */
   keypoint_list keypoints;
   affine_shape *shapes;  /* [keypoint]; null: shapes are circles, and there are no frames */
   feature_list oriented; /* output of orientation */

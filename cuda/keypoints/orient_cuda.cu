@@ -145,9 +145,9 @@ static __device__ __forceinline__ window_span walk_span(const orient_walk<ATOMIC
   const float dy = (float)(segment->y + row) - w->y, rest = limit - dy * dy, shift = w->x - (float)w->cx;
   window_span span = {0, 0};
   if (!(rest > 0.0f)) return span;
-  const float reach = fminf(rest * rsqrtf(rest), 4096.0f) + 0.01f;
-  float x = (float)max(w->cx + (int32_t)ceilf(shift - reach), segment->x);
-  float end = (float)min(w->cx + (int32_t)floorf(shift + reach), segment->x + segment->columns - 1);
+  const float half_width = fminf(rest * rsqrtf(rest), 4096.0f) + 0.01f;
+  float x = (float)max(w->cx + (int32_t)ceilf(shift - half_width), segment->x);
+  float end = (float)min(w->cx + (int32_t)floorf(shift + half_width), segment->x + segment->columns - 1);
   while (x <= end && !((x - w->x) * (x - w->x) + dy * dy < limit)) x += 1.0f;
   while (x <= end && !((end - w->x) * (end - w->x) + dy * dy < limit)) end -= 1.0f;
   span.first = (int32_t)x - segment->x;
@@ -201,8 +201,8 @@ static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view 
                                                           const plane_view *level, orient_item *item) {
   const float unit = hs_power_of_two(-item->octave), shift = v.params.grid_shift, middle = AFFINE_ORIENT_SIDE / 2;
   const affine_shape shape = v.shapes[n];
-  const patch_map map = affine_map_of(sample_of_place(item->x, item->octave, shift),
-                                      sample_of_place(item->y, item->octave, shift), item->sigma * unit, &shape);
+  const patch_map map = affine_map_of(sample_of_position(item->x, item->octave, shift),
+                                      sample_of_position(item->y, item->octave, shift), item->sigma * unit, &shape);
   __syncwarp(); /* all lanes have finished the previous keypoint */
   affine_patch_fill<AFFINE_ORIENT_SIDE, ORIENT_PITCH>(s->samples, level, &map);
   *item = orient_item{middle, middle, 1.0f / AFFINE_DISTANCE, AFFINE_ORIENT_SIDE / 2, AFFINE_ORIENT_SIDE / 2, 0, 0};

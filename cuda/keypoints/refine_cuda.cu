@@ -12,7 +12,7 @@
 static __device__ __forceinline__ bool follow_in_tile(const cuda_frame_view &v, const octave_view *o, mask_site *s) {
   const cuda_tile_part &part = v.part;
   int32_t step = part.seed.level > 0 ? part.seed.step : 0;
-  const refine_step outcome = refine_follow_in(o, &v.params, &part.reach, &step, &s->level, &s->x, &s->y);
+  const refine_step outcome = refine_follow_in(o, &v.params, &part.follow, &step, &s->level, &s->x, &s->y);
   if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
   const uint32_t n = atomicAdd(part.escaped_count, 1u);
   if (n < part.escaped_capacity) part.escaped[n] = {s->level, s->x, s->y, step};
@@ -26,7 +26,7 @@ static __device__ __forceinline__ void follow_site(const cuda_frame_view &v, mas
   if (!settled) return;
   if (v.filtered) {
     const located k = locate_sample(&o, &v.params, s.level, s.x, s.y);
-    if (!place_kept(&v.filter, k.x, k.y)) return;
+    if (!position_kept(&v.filter, k.x, k.y)) return;
   }
   const uint32_t word = mask_word_of(v, &s), bit = 1u << (s.x & 31);
   if (atomicOr(&v.settled_words[word], bit) & bit) return;

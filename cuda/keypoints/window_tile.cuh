@@ -112,11 +112,11 @@ static __device__ __forceinline__ int32_t window_run_column(uint32_t run) {
 template <int WARPS, int SIZE, typename T>
 static __device__ __forceinline__ void window_walk_segment(const T &t, window_tile<SIZE> *tile,
                                                            const window_segment *segment) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), warp = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
   for (int32_t first = 0; first < segment->rows;) {
     int32_t listed = 0;
     for (; first < segment->rows; first += WARP_LANES * WARPS) {
-      const int32_t row = first + lane * WARPS + turn;
+      const int32_t row = first + lane * WARPS + warp;
       window_span span = {0, 0};
       if (row < segment->rows) span = walk_span(t, segment, row);
       const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
@@ -201,8 +201,9 @@ static __device__ __forceinline__ plane_view orient_level_of(const cuda_frame_vi
 /* Returns the window, in samples of that level. shift: of the level's grid. */
 static __device__ __forceinline__ orient_window orient_window_at(const cuda_frame_view &v, const orient_item &item,
                                                                  float shift) {
-  return orient_window_of(sample_of_place(item.x, item.octave, shift), sample_of_place(item.y, item.octave, shift),
-                          item.sigma * hs_power_of_two(-item.octave), item.column, item.row, v.params.orientation_rule);
+  return orient_window_of(sample_of_position(item.x, item.octave, shift),
+                          sample_of_position(item.y, item.octave, shift), item.sigma * hs_power_of_two(-item.octave),
+                          item.column, item.row, v.params.orientation_rule);
 }
 
 #endif

@@ -14,12 +14,12 @@ typedef struct mask_site {
 } mask_site;
 
 /* The masks of one octave: their size, and the sample of the first bit. */
-typedef struct mask_place {
+typedef struct mask_position {
   uint32_t words_per_row, height;
   int32_t x, y;
-} mask_place;
+} mask_position;
 
-static __device__ __forceinline__ mask_place mask_place_of(const cuda_frame_view &v, int32_t octave) {
+static __device__ __forceinline__ mask_position mask_position_of(const cuda_frame_view &v, int32_t octave) {
   const octave_view &o = v.octaves[octave];
   const plane_region &part = v.part.masked;
   if (v.part.tiled) return {(uint32_t)(part.x1 - part.x0 + 31) / 32u, (uint32_t)(part.y1 - part.y0), part.x0, part.y0};
@@ -31,20 +31,20 @@ static __device__ __forceinline__ bool mask_site_of(const cuda_frame_view &v, ui
                                                     mask_site *s) {
   int32_t o = 0;
   while (o + 1 < v.octave_count && word >= v.mask_offset[o + 1]) o++;
-  const mask_place place = mask_place_of(v, o);
-  const uint32_t words = place.words_per_row, height = place.height;
+  const mask_position position = mask_position_of(v, o);
+  const uint32_t words = position.words_per_row, height = position.height;
   const uint32_t local = word - v.mask_offset[o], row = local / words, level = row / height;
   s->octave = o;
   s->level = (int32_t)level + 1;
-  s->y = place.y + (int32_t)(row - level * height);
-  s->x = place.x + (int32_t)((local - row * words) * 32u + bit);
+  s->y = position.y + (int32_t)(row - level * height);
+  s->x = position.x + (int32_t)((local - row * words) * 32u + bit);
   return s->level <= v.params.scales;
 }
 
 static __device__ __forceinline__ uint32_t mask_word_of(const cuda_frame_view &v, const mask_site *s) {
-  const mask_place place = mask_place_of(v, s->octave);
-  const uint32_t row = (uint32_t)(s->level - 1) * place.height + (uint32_t)(s->y - place.y);
-  return v.mask_offset[s->octave] + row * place.words_per_row + (uint32_t)((s->x - place.x) >> 5);
+  const mask_position position = mask_position_of(v, s->octave);
+  const uint32_t row = (uint32_t)(s->level - 1) * position.height + (uint32_t)(s->y - position.y);
+  return v.mask_offset[s->octave] + row * position.words_per_row + (uint32_t)((s->x - position.x) >> 5);
 }
 
 /* Order of work: features by window radius, the largest first. So warps that run side by side have equal work, and

@@ -52,8 +52,8 @@ size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool 
   work->first_second = work_array(base, &bytes, rows, sizeof(uint64_t));
   work->second_best = work_array(base, &bytes, columns, sizeof(uint64_t));
   work->second_second = work_array(base, &bytes, columns, sizeof(uint64_t));
-  work->first_places = work_array(base, &bytes, guided ? rows : 0, sizeof(match_place));
-  work->second_places = work_array(base, &bytes, guided ? columns : 0, sizeof(match_place));
+  work->first_positions = work_array(base, &bytes, guided ? rows : 0, sizeof(match_position));
+  work->second_positions = work_array(base, &bytes, guided ? columns : 0, sizeof(match_position));
   return bytes;
 }
 
@@ -76,11 +76,12 @@ stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_wo
   return launch_match_norms_kernel(shape_of(blocks_of(items * MATCH_LANES), stream), p);
 }
 
-stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, const void *keypoints, uint32_t count,
-                                      match_place *places, cuda_stream stream) {
+stage_status cuda_match_positions_launch(const match_guide *guide, bool of_second, const void *keypoints,
+                                         uint32_t count, match_position *positions, cuda_stream stream) {
   assert((uintptr_t)keypoints % sizeof(float) == 0 && count <= CUDA_MATCH_COUNT_MAX);
   if (count == 0) return STAGE_OK;
-  return launch_match_places_kernel(shape_of(blocks_of(count), stream), *guide, of_second, keypoints, count, places);
+  return launch_match_positions_kernel(shape_of(blocks_of(count), stream), *guide, of_second, keypoints, count,
+                                       positions);
 }
 
 /* The lists whose squares a launch computes; backward gets the columns' bests. */
@@ -195,8 +196,8 @@ stage_status cuda_squares_launch(const squares_args *args, const cuda_match_work
                                  {NULL, NULL},
                                  {NULL, NULL},
                                  0},
-                                guided ? args->first.places + first : NULL,
-                                guided ? args->second.places : NULL,
+                                guided ? args->first.positions + first : NULL,
+                                guided ? args->second.positions : NULL,
                                 args->guide,
                                 args->tolerance_squared,
                                 args->squares,
@@ -249,14 +250,9 @@ stage_status cuda_match_guided_launch(const match_args *args, bool backward, cud
       {{launch_match_guided_f32_epipolar_kernel, launch_match_guided_f32_epipolar_back_kernel},
        {launch_match_guided_f32_homography_kernel, launch_match_guided_f32_homography_back_kernel}}};
   const match_side *own = backward ? &args->second : &args->first, *other = backward ? &args->first : &args->second;
-  const guided_args p = {own->descriptors,
-                         other->descriptors,
-                         own->places,
-                         other->places,
-                         own->count,
-                         other->count,
-                         args->tolerance_squared,
-                         backward ? args->backward : args->forward};
+  const guided_args p = {
+      own->descriptors, other->descriptors, own->positions,          other->positions,
+      own->count,       other->count,       args->tolerance_squared, backward ? args->backward : args->forward};
   assert(args->guide != MATCH_UNGUIDED && own->count > 0 && own->count <= CUDA_MATCH_COUNT_MAX);
   assert(other->count <= CUDA_MATCH_COUNT_MAX && p.nearest);
   const uint32_t blocks = (own->count + GUIDED_BLOCK_OWN - 1u) / GUIDED_BLOCK_OWN;

@@ -43,17 +43,17 @@ __device__ __forceinline__ static float2 record_position(const void *keypoints, 
 }
 
 /*
- * Does      match_place_first or match_place_second of each keypoint. Launch: a thread per keypoint. Shared: none.
- * Reads     records of 24 bytes. Writes places. Barriers: none. Limits: any count.
- * Order     repeatable: one thread computes a place. Cost: some 20 double operations, 56 bytes per keypoint.
+ * Does      match_position_first or match_position_second of each keypoint. Launch: a thread per keypoint. Shared:
+ * none. Reads     records of 24 bytes. Writes places. Barriers: none. Limits: any count. Order     repeatable: one
+ * thread computes a position. Cost: some 20 double operations, 56 bytes per keypoint.
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
-    match_places_kernel(const __grid_constant__ match_guide guide, bool of_second, const void *keypoints,
-                        uint32_t count, match_place *places) {
+    match_positions_kernel(const __grid_constant__ match_guide guide, bool of_second, const void *keypoints,
+                           uint32_t count, match_position *positions) {
   const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= count) return;
   const float2 at = record_position(keypoints, i);
-  places[i] = of_second ? match_place_second(&guide, at.x, at.y) : match_place_first(&guide, at.x, at.y);
+  positions[i] = of_second ? match_position_second(&guide, at.x, at.y) : match_position_first(&guide, at.x, at.y);
 }
 
 /* ------------------------------------------------------------------ after the squares */

@@ -22,12 +22,12 @@ typedef enum cuda_match_variant { CUDA_MATCH_TENSOR, CUDA_MATCH_TENSOR_NARROW, C
 
 /* Intermediate memory of the launchers below. */
 typedef struct cuda_match_work {
-  int32_t *first_norms;                      /* squared norms of first's 8-bit descriptors */
-  int32_t *second_base;                      /* second's norms << 8 | number; padded to complete strips of columns */
-  uint64_t *first_best, *first_second;       /* smallest and second smallest keys of first's features */
-  uint64_t *second_best, *second_second;     /* the same for second's features */
-  match_place *first_places, *second_places; /* for cuda_match_places_launch; unused without a guide */
-  uint32_t *tile_counts;                     /* number of pairs in each tile of first's features */
+  int32_t *first_norms;                  /* squared norms of first's 8-bit descriptors */
+  int32_t *second_base;                  /* second's norms << 8 | number; padded to complete strips of columns */
+  uint64_t *first_best, *first_second;   /* smallest and second smallest keys of first's features */
+  uint64_t *second_best, *second_second; /* the same for second's features */
+  match_position *first_positions, *second_positions; /* for cuda_match_positions_launch; unused without a guide */
+  uint32_t *tile_counts;                              /* number of pairs in each tile of first's features */
 } cuda_match_work;
 
 /* Lays out the work from `base` on (null: only the size is valid). Returns its bytes. guided: with memory for
@@ -35,10 +35,10 @@ typedef struct cuda_match_work {
 size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool guided, void *base,
                               cuda_match_work *work);
 
-/* Computes places[i] of the keypoints (records of 24 bytes that begin with x and y): match_place_second if
-   of_second, otherwise match_place_first. */
-stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, const void *keypoints, uint32_t count,
-                                      match_place *places, cuda_stream stream);
+/* Computes places[i] of the keypoints (records of 24 bytes that begin with x and y): match_position_second if
+   of_second, otherwise match_position_first. */
+stage_status cuda_match_positions_launch(const match_guide *guide, bool of_second, const void *keypoints,
+                                         uint32_t count, match_position *positions, cuda_stream stream);
 
 /* Writes args->forward and, unless null, args->backward, as match_ref. args->work is not used. */
 stage_status cuda_match_nearest_launch(const match_args *args, const cuda_match_work *work, cuda_match_variant variant,

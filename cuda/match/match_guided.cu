@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct guided_shared {
-  match_place others[OTHERS];
+  match_position others[OTHERS];
   uint32_t queue[WARPS][OWN][QUEUE];
 } guided_shared;
 
@@ -46,7 +46,7 @@ template <match_type TYPE> static __device__ uint64_t pair_key(const guided_args
 
 /* One of the warp's features: its waiting candidates, and its two nearest so far. */
 typedef struct own_feature {
-  match_place place;
+  match_position position;
   uint32_t index, waiting;
   match_two two;
 } own_feature;
@@ -70,15 +70,15 @@ static __device__ __forceinline__ void take_candidates(const guided_args *p, uin
 
 /* Tests the positions in shared memory against all of the warp's features. */
 template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
-static __device__ __forceinline__ void take_places(const guided_args *p, guided_shared *s, uint32_t first,
-                                                   own_feature *own) {
+static __device__ __forceinline__ void take_positions(const guided_args *p, guided_shared *s, uint32_t first,
+                                                      own_feature *own) {
   for (uint32_t i = threadIdx.x % WARP_LANES; i < OTHERS; i += WARP_LANES) {
-    const match_place theirs = s->others[i];
+    const match_position theirs = s->others[i];
     const bool there = first + i < p->other_count;
 #pragma unroll
     for (int n = 0; n < OWN; n++) {
-      const bool agrees = BACKWARD ? match_agrees(KIND, p->tolerance_squared, &theirs, &own[n].place)
-                                   : match_agrees(KIND, p->tolerance_squared, &own[n].place, &theirs);
+      const bool agrees = BACKWARD ? match_agrees(KIND, p->tolerance_squared, &theirs, &own[n].position)
+                                   : match_agrees(KIND, p->tolerance_squared, &own[n].position, &theirs);
       take_candidates<TYPE>(p, first + i, agrees && there && own[n].index < p->own_count,
                             s->queue[threadIdx.x / WARP_LANES][n], &own[n]);
     }
@@ -115,15 +115,15 @@ static __device__ __forceinline__ void match_guided(const guided_args &p) {
 #pragma unroll
   for (int n = 0; n < OWN; n++) {
     own[n].index = warp_own + (uint32_t)n;
-    own[n].place = p.own_places[min(own[n].index, p.own_count - 1u)];
+    own[n].position = p.own_positions[min(own[n].index, p.own_count - 1u)];
     own[n].waiting = 0;
     own[n].two = match_two_none();
   }
   for (uint32_t first = 0; first < p.other_count; first += OTHERS) {
     __syncthreads();
-    s.others[threadIdx.x] = p.other_places[min(first + threadIdx.x, p.other_count - 1u)];
+    s.others[threadIdx.x] = p.other_positions[min(first + threadIdx.x, p.other_count - 1u)];
     __syncthreads();
-    take_places<TYPE, KIND, BACKWARD>(&p, &s, first, own);
+    take_positions<TYPE, KIND, BACKWARD>(&p, &s, first, own);
   }
 #pragma unroll
   for (int n = 0; n < OWN; n++) end_feature<TYPE>(&p, s.queue[threadIdx.x / WARP_LANES][n], &own[n]);

@@ -58,7 +58,7 @@ typedef struct settle_both_args {
 
 #define MATCH_KERNELS(K)                                                                                               \
   K(match_cuda, match_norms_kernel, norms_args)                                                                        \
-  K(match_cuda, match_places_kernel, match_guide, bool, const void *, uint32_t, match_place *)                         \
+  K(match_cuda, match_positions_kernel, match_guide, bool, const void *, uint32_t, match_position *)                   \
   K(match_cuda, match_settle_kernel, settle_both_args)                                                                 \
   K(match_cuda, match_settle_group_kernel, settle_both_args)                                                           \
   K(match_cuda, match_count_kernel, cuda_match_pairs_args, uint32_t)                                                   \
@@ -75,7 +75,7 @@ enum { GUIDED_WARPS = 8, GUIDED_OWN = 4, GUIDED_BLOCK_OWN = GUIDED_WARPS * GUIDE
 
 typedef struct guided_args {
   const uint32_t *own, *other; /* words of the descriptors */
-  const match_place *own_places, *other_places;
+  const match_position *own_positions, *other_positions;
   uint32_t own_count, other_count;
   double tolerance_squared;
   match_nearest *nearest;
@@ -139,8 +139,8 @@ typedef struct products_shared {
 enum { SQUARES_TILE = 128 }; /* rows and columns of a block of MATCH_THREADS */
 
 typedef struct squares_tiles_args {
-  match_lists lists;                               /* without bests */
-  const match_place *first_places, *second_places; /* null without a guide */
+  match_lists lists;                                        /* without bests */
+  const match_position *first_positions, *second_positions; /* null without a guide */
   match_guide_kind guide;
   double tolerance_squared;
   float *squares;

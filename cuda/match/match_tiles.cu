@@ -213,7 +213,7 @@ static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, 
     const uint32_t j = column + offset_in_tile(threadIdx.x % SIDE, c);
     bool there = squares[c] != UINT32_MAX;
     if (there && p.guide != MATCH_UNGUIDED)
-      there = match_agrees(p.guide, p.tolerance_squared, &p.first_places[i], &p.second_places[j]);
+      there = match_agrees(p.guide, p.tolerance_squared, &p.first_positions[i], &p.second_positions[j]);
     const float square = TYPE == MATCH_F32 ? __uint_as_float(squares[c]) : (float)squares[c];
     values[c] = there ? square : __uint_as_float(0x7f800000u);
   }

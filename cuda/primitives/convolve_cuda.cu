@@ -66,14 +66,14 @@ static __device__ __forceinline__ E tree_at(const tree_params<E> &p, const E *ro
  */
 template <typename E, int M, int V> static __device__ __forceinline__ void convolve_tree(const tree_params<E> &p) {
   constexpr int SIDE = (M / 2 + V - 1) / V, VECTORS = 2 * SIDE + 1;
-  const int64_t first = ((int64_t)blockIdx.x * TREE_TURNS * blockDim.x + threadIdx.x) * V;
+  const int64_t first = ((int64_t)blockIdx.x * TREE_ROUNDS * blockDim.x + threadIdx.x) * V;
   for (int64_t y = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; y < p.height; y += (int64_t)gridDim.y * blockDim.y) {
     const E *row = (const E *)(p.data + (size_t)y * p.stride_bytes);
     E *out = (E *)(p.out + (size_t)y * p.out_stride_bytes);
-    E window[TREE_TURNS][VECTORS * V];
-    bool inside[TREE_TURNS];
+    E window[TREE_ROUNDS][VECTORS * V];
+    bool inside[TREE_ROUNDS];
 #pragma unroll
-    for (int n = 0; n < TREE_TURNS; n++) {
+    for (int n = 0; n < TREE_ROUNDS; n++) {
       const int64_t i = first + (int64_t)n * blockDim.x * V;
       inside[n] = i >= SIDE * V && i + (SIDE + 1) * V <= p.width;
 #pragma unroll
@@ -81,7 +81,7 @@ template <typename E, int M, int V> static __device__ __forceinline__ void convo
         if (inside[n]) load_samples<E, V>(row + i + (v - SIDE) * V, &window[n][v * V]);
     }
 #pragma unroll
-    for (int n = 0; n < TREE_TURNS; n++) {
+    for (int n = 0; n < TREE_ROUNDS; n++) {
       const int64_t i = first + (int64_t)n * blockDim.x * V;
       if (!inside[n]) {
         for (int64_t k = i; k < i + V && k < p.width; k++) out[k] = tree_at<E, M>(p, row, k);

@@ -192,9 +192,9 @@ static uint32_t rows_grid(uint64_t rows) {
 static stage_status tree_shape(const convolve_args *a, uint64_t samples, launch_shape *shape) {
   const uint64_t vectors = (a->signal.width + samples - 1) / samples;
   uint32_t wide = TREE_THREADS;
-  while (wide > 1 && wide / 2 * TREE_TURNS >= vectors) wide /= 2;
+  while (wide > 1 && wide / 2 * TREE_ROUNDS >= vectors) wide /= 2;
   shape->block = launch_2d(wide, TREE_THREADS / wide);
-  const uint64_t across = (vectors + wide * TREE_TURNS - 1) / (wide * TREE_TURNS);
+  const uint64_t across = (vectors + wide * TREE_ROUNDS - 1) / (wide * TREE_ROUNDS);
   if (across > INT32_MAX) return STAGE_OVERFLOW;
   shape->grid = launch_2d((uint32_t)across, rows_grid((a->signal.height + shape->block.y - 1) / shape->block.y));
   return STAGE_OK;

@@ -281,7 +281,7 @@ typedef struct tile_floats_params {
 enum {
   TREE_THREADS = 256,
   TREE_BLOCKS_PER_SM = 4,
-  TREE_TURNS = 2, /* vectors that a thread has in flight */
+  TREE_ROUNDS = 2, /* vectors that a thread has in flight */
   LONG_THREADS = 256,
   LONG_TAPS = 256, /* taps per step */
   LONG_STAGED = 4, /* samples that a thread has in flight */

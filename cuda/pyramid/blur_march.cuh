@@ -219,12 +219,12 @@ __device__ __forceinline__ plane_stager<R> plane_stager_of(const march_params<R>
   using stage = stage_shape<R>;
   constexpr int halo = march_shape<R>::halo;
   const int32_t thread = (int32_t)threadIdx.x, vector = thread % stage::halo_slots;
-  const int32_t beside = 4 * vector - halo + (vector < halo / 4 ? 0 : MARCH_COLUMNS);
+  const int32_t outer = 4 * vector - halo + (vector < halo / 4 ? 0 : MARCH_COLUMNS);
   const bool covered = region.column > 0 && region.column + MARCH_COLUMNS + halo <= p.width;
   const int32_t rows_end = min(p.height, region.origin + region.rows + R);
   plane_stager<R> s;
   s.body = stage_job_of(p, region, 4 * (thread % stage::body_vectors), thread / stage::body_vectors, true, s_all);
-  s.halo = stage_job_of(p, region, beside, thread / stage::halo_slots, vector < stage::halo_vectors, s_all);
+  s.halo = stage_job_of(p, region, outer, thread / stage::halo_slots, vector < stage::halo_vectors, s_all);
   s.y = region.origin - R;
   s.needed = region.rows + 2 * R;
   s.whole_end = max(rows_end - MARCH_ROWS + 1, 0);

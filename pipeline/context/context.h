@@ -29,7 +29,7 @@ typedef struct row_feed {
 typedef struct frame_request {
   source_view source;
   row_feed *feed; /* source of rows; only in tiles, and source.data is then not valid; null: the picture is in memory */
-  place_filter filter;
+  position_filter filter;
   size_t descriptor_bytes;           /* bytes of one descriptor; 0: keypoints and orientations only */
   const hs_keypoint *user_keypoints; /* keypoints to describe, without detection; null: detect */
   uint32_t user_count;

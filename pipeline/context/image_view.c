@@ -72,16 +72,16 @@ hs_status image_view_source(hs_context *c, const hs_image *image, source_view *v
   return HS_OK;
 }
 
-void image_view_everywhere(const hs_image *image, place_filter *filter) {
-  *filter = (place_filter){.width = image->width,
-                           .height = image->height,
-                           .x0 = INT32_MIN,
-                           .y0 = INT32_MIN,
-                           .x1 = INT32_MAX,
-                           .y1 = INT32_MAX};
+void image_view_everywhere(const hs_image *image, position_filter *filter) {
+  *filter = (position_filter){.width = image->width,
+                              .height = image->height,
+                              .x0 = INT32_MIN,
+                              .y0 = INT32_MIN,
+                              .x1 = INT32_MAX,
+                              .y1 = INT32_MAX};
 }
 
-hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image *mask, place_filter *filter) {
+hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image *mask, position_filter *filter) {
   const hs_options *o = &c->options;
   image_view_everywhere(image, filter);
   if (o->region_width > 0) {

@@ -14,10 +14,10 @@ hs_status image_view_source(hs_context *context, const hs_image *image, source_v
 
 /* Checks the options' region and the mask (or null) for a checked image, and makes the filter. Status: HS_ERR_ARGUMENT,
    also if the region has no pixel of the image. */
-hs_status image_view_filter(hs_context *context, const hs_image *image, const hs_image *mask, place_filter *filter);
+hs_status image_view_filter(hs_context *context, const hs_image *image, const hs_image *mask, position_filter *filter);
 
 /* Makes a filter without region and mask. */
-void image_view_everywhere(const hs_image *image, place_filter *filter);
+void image_view_everywhere(const hs_image *image, position_filter *filter);
 
 /* options.equalize: histogram equalisation of a picture before its frame. */
 

@@ -174,7 +174,7 @@ hs_status cuda_frame_open(hs_context *c, const hs_context *owner, const char *va
 
 /* Results with fewer bytes are copied, which takes about 10 us: a borrowed block would not be available for other
  * results. */
-enum { LENT_BYTES_MIN = 128 << 10 };
+enum { BORROWED_BYTES_MIN = 128 << 10 };
 
 hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
   cuda_state *s = cuda_of(c);
@@ -184,8 +184,8 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
   const size_t bytes =
       found->count * (sizeof *found->keypoints + frame_bytes + features_descriptor_bytes(found->descriptor_type));
   const uint32_t most = context_for_throughput(c) ? RESULT_BLOCKS_BORROWED_THROUGHPUT : RESULT_BLOCKS_BORROWED;
-  if (allocator || bytes < LENT_BYTES_MIN ||
-      !cuda_result_pool_lend(s->pool, s->results[set].block, arrays, most, &allocator))
+  if (allocator || bytes < BORROWED_BYTES_MIN ||
+      !cuda_result_pool_hand_out(s->pool, s->results[set].block, arrays, most, &allocator))
     return features_copy(features, found, allocator);
   features_adopt(features, found, allocator);
   return HS_OK;
@@ -340,15 +340,16 @@ static hs_status end(hs_context *c, const frame_placement *placement, bool *repe
     if (counts->oriented > most.oriented) most.oriented = counts->oriented;
     if (counts->features > most.features) most.features = counts->features;
   }
-  const plan_request *room = &s->plan.request;
+  const plan_request *capacity = &s->plan.request;
   if (placement->user_keypoints.count > 0) {
-    *repeat = most.oriented > room->feature_capacity;
+    *repeat = most.oriented > capacity->feature_capacity;
     if (*repeat) s->user_overflow = most.oriented;
     c->statistics.regrown_frames += *repeat;
     return HS_OK;
   }
-  *repeat = context_grow_lists(c, most.keypoints, most.oriented, room->keypoint_capacity, room->feature_capacity) ||
-            cuda_outgrows_results(c, most.features);
+  *repeat =
+      context_grow_lists(c, most.keypoints, most.oriented, capacity->keypoint_capacity, capacity->feature_capacity) ||
+      cuda_outgrows_results(c, most.features);
   return HS_OK;
 }
 
@@ -360,17 +361,17 @@ hs_status cuda_frame_finish(hs_context *c, const frame_placement *placement, fra
   device_leave(previous);
   if (st != HS_OK || *repeat || (placement->decoded && cuda_jpeg_refused(c) >= 0)) return st;
   const result_set *pinned = &s->results[s->set];
-  const size_t room = s->kept_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
+  const size_t capacity = s->kept_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
   for (size_t i = 0; i < cuda_group_of(placement); i++) {
     const unsigned char *descriptors = pinned->descriptors;
     result[i].lists = NULL;
     result[i].count = s->readback->counts[i].features;
     result[i].keypoints =
-        placement->resident ? (const void *)cuda_slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
-    if (descriptors) descriptors += i * room * descriptor_bytes;
+        placement->resident ? (const void *)cuda_slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * capacity;
+    if (descriptors) descriptors += i * capacity * descriptor_bytes;
     result[i].descriptors = placement->resident ? cuda_slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
     result[i].frames = placement->resident ? (const void *)cuda_slab_buffer(s, BUFFER_FRAMES)
-                       : pinned->frames    ? pinned->frames + i * room
+                       : pinned->frames    ? pinned->frames + i * capacity
                                            : NULL;
   }
   const cuda_frame_counts *last = &s->readback->counts[cuda_group_of(placement) - 1];

@@ -58,7 +58,7 @@ static void lay_out(const match_request *r, const match_placement *placement, ma
     if (needs_copy(lists[i], placement)) d->descriptors[i] = part(slab, &bytes, count * MATCH_LENGTH * value);
     if (guided && !placement->on_device) d->keypoints[i] = part(slab, &bytes, count * sizeof(hs_keypoint));
     *sides[i] = (match_side){d->descriptors[i] ? d->descriptors[i] : lists[i]->descriptors,
-                             i == 0 ? d->work.first_places : d->work.second_places, lists[i]->count};
+                             i == 0 ? d->work.first_positions : d->work.second_positions, lists[i]->count};
   }
   d->extra = part(slab, &bytes, extra_bytes);
   d->slab_bytes = bytes;
@@ -97,8 +97,8 @@ static hs_status grow_pinned(hs_context *c, size_t bytes) {
 }
 
 /* Makes the state on first use, and all memory of a request. The context's device must be the current one. */
-static hs_status make_room(hs_context *c, const match_request *r, const match_placement *placement, match_wanted wanted,
-                           size_t extra_bytes, device_matching *d) {
+static hs_status make_memory(hs_context *c, const match_request *r, const match_placement *placement,
+                             match_wanted wanted, size_t extra_bytes, device_matching *d) {
   if (r->first.count > CUDA_MATCH_COUNT_MAX || r->second.count > CUDA_MATCH_COUNT_MAX)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a list has more than %u features, the most on a device",
                         (unsigned)CUDA_MATCH_COUNT_MAX);
@@ -136,8 +136,9 @@ static stage_status upload_list(const match_request *r, const match_placement *p
     keypoints = d->keypoints[which];
     st = device_copy_to(d->keypoints[which], list->keypoints, count * sizeof(hs_keypoint), stream);
   }
-  match_place *places = which == 0 ? d->work.first_places : d->work.second_places;
-  return st == STAGE_OK ? cuda_match_places_launch(&r->guide, which == 1, keypoints, list->count, places, stream) : st;
+  match_position *positions = which == 0 ? d->work.first_positions : d->work.second_positions;
+  return st == STAGE_OK ? cuda_match_positions_launch(&r->guide, which == 1, keypoints, list->count, positions, stream)
+                        : st;
 }
 
 /* Enqueues a request and the copy of its results to pinned memory. Pairs: their count and, ALIGNMENT bytes further, the
@@ -176,7 +177,7 @@ static hs_status run(hs_context *c, const match_request *r, const match_placemen
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
   hs_status st = cuda_check_stream(c, placement->stream);
-  if (st == HS_OK) st = make_room(c, r, placement, wanted, 0, &d);
+  if (st == HS_OK) st = make_memory(c, r, placement, wanted, 0, &d);
   if (st == HS_OK) {
     stage_status done = enqueue(cuda_of(c)->matching, r, placement, wanted, &d, stream);
     /* Waits even after a failure: copies may still be reading the caller's lists. */
@@ -231,7 +232,7 @@ enum {
 
 /* A search on the device, in chunks of rows. All squares of a chunk are in memory at once. */
 typedef struct device_search {
-  device_matching room;
+  device_matching memory;
   squares_args squares; /* of the current chunk */
   uint32_t chunk_rows, found_capacity;
   float bound;
@@ -266,30 +267,30 @@ static hs_status make_search_memory(hs_context *c, const match_request *r, const
   if (chunk == 0) chunk = 1;
   do {
     s->chunk_rows = (uint32_t)(chunk * TILE_ROWS);
-    st = make_room(c, r, placement, WANTED_NEAREST, lay_out_search(r, k, NULL, s), &s->room);
+    st = make_memory(c, r, placement, WANTED_NEAREST, lay_out_search(r, k, NULL, s), &s->memory);
     chunk /= 2;
   } while ((st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) && chunk > 0);
   if (st != HS_OK) return st;
   context_clear_error(c);
-  (void)lay_out_search(r, k, s->room.extra, s);
-  s->squares.first = s->room.args.first;
-  s->squares.second = s->room.args.second;
+  (void)lay_out_search(r, k, s->memory.extra, s);
+  s->squares.first = s->memory.args.first;
+  s->squares.second = s->memory.args.second;
   return HS_OK;
 }
 
 /* Uploads both lists, and computes their positions and norms. */
 static stage_status upload_lists(const match_request *r, const match_placement *placement, const device_search *s,
                                  cuda_stream stream) {
-  stage_status st = upload_list(r, placement, 0, &s->room, stream);
-  if (st == STAGE_OK) st = upload_list(r, placement, 1, &s->room, stream);
-  return st == STAGE_OK ? cuda_match_norms_launch(&s->room.args, &s->room.work, stream) : st;
+  stage_status st = upload_list(r, placement, 0, &s->memory, stream);
+  if (st == STAGE_OK) st = upload_list(r, placement, 1, &s->memory, stream);
+  return st == STAGE_OK ? cuda_match_norms_launch(&s->memory.args, &s->memory.work, stream) : st;
 }
 
 static stage_status begin_chunk(const match_request *r, uint32_t first, device_search *s, cuda_stream stream) {
   const uint32_t left = r->first.count - first;
   s->squares.first_row = first;
   s->squares.rows = left < s->chunk_rows ? left : s->chunk_rows;
-  return cuda_squares_launch(&s->squares, &s->room.work, stream);
+  return cuda_squares_launch(&s->squares, &s->memory.work, stream);
 }
 
 static device_search search_of(const match_request *r, float bound) {

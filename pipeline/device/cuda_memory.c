@@ -77,10 +77,10 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const frame_pl
   const user_keypoints *user = &placement->user_keypoints;
   if (placement->octaves > 0) request.rules.octaves = octaves_described(c, v, placement->octaves);
   if (user->count > 0) {
-    const uint32_t room = user->capacity + user->capacity / 2;
+    const uint32_t larger = user->capacity + user->capacity / 2;
     request.rules.octaves = user->octaves;
     request.keypoint_capacity = user->capacity;
-    request.feature_capacity = user->oriented ? user->capacity : s->user_overflow > room ? s->user_overflow : room;
+    request.feature_capacity = user->oriented ? user->capacity : s->user_overflow > larger ? s->user_overflow : larger;
   }
   s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
   s->mask_pitch = align((size_t)v->width);

@@ -47,7 +47,7 @@ static stage_status open_memory(cuda_primitives *p, cuda_stream stream) {
 
 /* Makes the scratch memory large enough for this call. Waits before it frees the old memory, which may still be in
    use. */
-static stage_status make_room(cuda_primitives *p, size_t bytes) {
+static stage_status make_memory(cuda_primitives *p, size_t bytes) {
   if (bytes <= p->slab_bytes) return STAGE_OK;
   stage_status st = device_event_finish(p->done);
   device_free(p->slab);
@@ -70,7 +70,7 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
     return HS_ERR_ARGUMENT;
   }
   if (st == STAGE_OK && !p->zeros) st = open_memory(p, cuda_of(c)->stream);
-  if (st == STAGE_OK) st = make_room(p, scratch_bytes);
+  if (st == STAGE_OK) st = make_memory(p, scratch_bytes);
   /* Waits on every stream, because one handle can mean several streams: cudaStreamPerThread, or the reused handle of a
      destroyed stream. Before the first call the event is not recorded, so nothing waits. */
   if (st == STAGE_OK) st = device_event_wait(p->done, call->stream);

@@ -172,8 +172,8 @@ void cuda_result_pool_drop(cuda_result_pool *p, cuda_result_block *b) {
   pthread_mutex_unlock(&p->lock);
 }
 
-bool cuda_result_pool_lend(cuda_result_pool *p, cuda_result_block *b, uint32_t arrays, uint32_t most,
-                           const hs_allocator **allocator) {
+bool cuda_result_pool_hand_out(cuda_result_pool *p, cuda_result_block *b, uint32_t arrays, uint32_t most,
+                               const hs_allocator **allocator) {
   pthread_mutex_lock(&p->lock);
   const bool lends = b->borrowed > 0 || p->borrowed < most;
   if (lends) {
@@ -197,8 +197,8 @@ uint32_t cuda_result_pool_capacity(cuda_result_pool *p, uint64_t samples) {
   pthread_mutex_lock(&p->lock);
   const uint32_t seen = p->features_of_million[size_class(samples)];
   pthread_mutex_unlock(&p->lock);
-  const uint64_t room = FEATURES_BESIDES + (seen > 0 ? seen : FEATURES_OF_MILLION) * thousands_of(samples) / 1000;
-  return room < UINT32_MAX / 2 ? ((uint32_t)room + 31u) & ~31u : UINT32_MAX / 2;
+  const uint64_t capacity = FEATURES_BESIDES + (seen > 0 ? seen : FEATURES_OF_MILLION) * thousands_of(samples) / 1000;
+  return capacity < UINT32_MAX / 2 ? ((uint32_t)capacity + 31u) & ~31u : UINT32_MAX / 2;
 }
 
 void cuda_result_pool_note(cuda_result_pool *p, uint64_t samples, uint32_t features) {

@@ -45,8 +45,8 @@ void cuda_result_pool_drop(cuda_result_pool *pool, cuda_result_block *block);
 
 /* Lets the caller borrow `arrays` arrays of the block, and release them by *allocator. False: `most` other blocks are
    borrowed already. */
-bool cuda_result_pool_lend(cuda_result_pool *pool, cuda_result_block *block, uint32_t arrays, uint32_t most,
-                           const hs_allocator **allocator);
+bool cuda_result_pool_hand_out(cuda_result_pool *pool, cuda_result_block *block, uint32_t arrays, uint32_t most,
+                               const hs_allocator **allocator);
 
 /* cuda_result_pool_capacity returns the capacity in features for a picture in flight, from the samples of its first
    octave: the most features of noted pictures, plus a quarter. cuda_result_pool_note notes a picture that exceeds its

@@ -63,7 +63,7 @@ static void view_part(tile_run *t) {
   *part = (cuda_tile_part){.tiled = true,
                            .masked = t->crop,
                            .search = tile->core,
-                           .reach = region_about(tile->core, TILE_HALO, &plane),
+                           .follow = region_about(tile->core, TILE_HALO, &plane),
                            .escaped = buffer(t->state, BUFFER_ESCAPED, 0),
                            .escaped_capacity = TILE_DEVICE_ESCAPED,
                            .escaped_count = (uint32_t *)buffer(t->state, BUFFER_COUNTS, 0) + COUNT_ESCAPED};
@@ -78,7 +78,8 @@ static void view_lists(tile_run *t) {
   const cuda_keypoint_capacity capacity =
       cuda_list_capacity(v->mask_words, p->keypoint_capacity, p->feature_capacity, 0);
   v->params = t->context->params;
-  v->filter = (place_filter){.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX}; /* the host filters */
+  v->filter =
+      (position_filter){.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX}; /* the host filters */
   v->keypoints = workspace_keypoints(buffer(s, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[COUNT_KEYPOINTS]);
   v->shapes = buffer(s, BUFFER_SHAPES, 0);
   v->oriented = workspace_features(buffer(s, BUFFER_FEATURES, 0), p->feature_capacity, &counts[COUNT_FEATURES]);

@@ -42,7 +42,7 @@ static size_t staging_bytes(const frame_plan *device, const source_view *source)
   return cuda_staging_bytes(&crop);
 }
 
-static bool plan_side(const hs_context *c, const frame_request *r, int32_t side, tiled_memory *room) {
+static bool plan_side(const hs_context *c, const frame_request *r, int32_t side, tiled_memory *needed) {
   const cuda_tile_needs needs = {source_pixel_bytes(r->source.type, r->source.layout), cuda_wants_blur_work(c),
                                  scratch_bytes};
   const plan_request request = request_of(c, r);
@@ -50,21 +50,23 @@ static bool plan_side(const hs_context *c, const frame_request *r, int32_t side,
   size_t band_bytes = 0;
   lists.keypoint_capacity = c->keypoint_capacity;
   lists.feature_capacity = c->feature_capacity;
-  if (!cuda_tile_plan_make(&request, &needs, side, &room->device)) return false;
-  if (r->feed && !cuda_tile_band_bytes(&room->device, r->feed->row_bytes, &band_bytes)) return false;
-  if (plan_make_tile_lists(&lists, band_bytes, &room->lists) != HS_OK) return false;
-  room->device_bytes = room->device.device_bytes;
-  room->host_bytes = room->lists.host_bytes + context_scratch_bytes(&c->options, &room->lists) +
-                     TILE_SLOTS * cuda_tile_result_bytes(&room->device) + staging_bytes(&room->device, &r->source);
+  if (!cuda_tile_plan_make(&request, &needs, side, &needed->device)) return false;
+  if (r->feed && !cuda_tile_band_bytes(&needed->device, r->feed->row_bytes, &band_bytes)) return false;
+  if (plan_make_tile_lists(&lists, band_bytes, &needed->lists) != HS_OK) return false;
+  needed->device_bytes = needed->device.device_bytes;
+  needed->host_bytes = needed->lists.host_bytes + context_scratch_bytes(&c->options, &needed->lists) +
+                       TILE_SLOTS * cuda_tile_result_bytes(&needed->device) +
+                       staging_bytes(&needed->device, &r->source);
   return true;
 }
 
 /* Plans the largest tiles that fit, or the smallest if none do. False: a size overflows its type. */
-static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_memory *room) {
+static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_memory *needed) {
   for (int32_t side = TILE_SIDE_MAX; side >= TILE_SIDE_MIN; side = plan_smaller_tile(side))
-    if (plan_side(c, r, side, room) && room->device_bytes <= room->device_max && room->host_bytes <= room->host_max)
+    if (plan_side(c, r, side, needed) && needed->device_bytes <= needed->device_max &&
+        needed->host_bytes <= needed->host_max)
       return true;
-  return plan_side(c, r, TILE_SIDE_MIN, room);
+  return plan_side(c, r, TILE_SIDE_MIN, needed);
 }
 
 /* Returns the device bytes that the frame may take. If the device's free memory is the limit, the context's slab counts
@@ -79,21 +81,21 @@ static uint64_t device_max(hs_context *c, hs_status status) {
 
 static hs_status prepare(hs_context *c, const frame_request *r, hs_status status) {
   cuda_state *s = cuda_of(c);
-  tiled_memory room = {.host_max = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX};
-  room.device_max = device_max(c, status);
-  if (s->untiled_bytes <= room.device_max || !plan_tiles(c, r, &room)) return status;
-  const bool fits = room.device_bytes <= room.device_max && room.host_bytes <= room.host_max;
+  tiled_memory needed = {.host_max = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX};
+  needed.device_max = device_max(c, status);
+  if (s->untiled_bytes <= needed.device_max || !plan_tiles(c, r, &needed)) return status;
+  const bool fits = needed.device_bytes <= needed.device_max && needed.host_bytes <= needed.host_max;
   if (!fits && status == HS_ERR_MEMORY) return status;
   if (!fits)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "a %d x %d image needs at least %llu bytes on the device and %llu on the host even in the "
                         "smallest tiles, max_memory_bytes is %llu",
-                        r->source.width, r->source.height, (unsigned long long)room.device_bytes,
-                        (unsigned long long)room.host_bytes, (unsigned long long)c->options.max_memory_bytes);
+                        r->source.width, r->source.height, (unsigned long long)needed.device_bytes,
+                        (unsigned long long)needed.host_bytes, (unsigned long long)c->options.max_memory_bytes);
   context_clear_error(c);
-  hs_status st = cuda_make_slab(c, room.device_bytes);
+  hs_status st = cuda_make_slab(c, needed.device_bytes);
   if (st != HS_OK) return st;
-  s->plan = room.device;
+  s->plan = needed.device;
   s->kept_capacity = 0;
   s->expected_samples = 0;
   memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* tiles lay out other masks there */
@@ -103,9 +105,9 @@ static hs_status prepare(hs_context *c, const frame_request *r, hs_status status
     s->results[s->set] = (result_set){0};
     return cuda_failure(c, held, "pinned memory for the results of a tile");
   }
-  c->plan = room.lists;
-  c->plan.tile_side = room.device.tile_side;
-  c->plan.tile_keypoints = room.device.tile_keypoints;
+  c->plan = needed.lists;
+  c->plan.tile_side = needed.device.tile_side;
+  c->plan.tile_keypoints = needed.device.tile_keypoints;
   st = context_start_queue(c);
   return st == HS_OK ? context_make_slab(c, "") : st;
 }
@@ -125,28 +127,28 @@ void cuda_tiles_rows(const hs_context *c, const plane_region *core, int32_t *y0,
 }
 
 /* Returns all bytes that a frame with this memory holds on the device and on the host. */
-static void bytes_of(const hs_context *c, const tiled_memory *room, uint64_t *device_bytes, uint64_t *host_bytes) {
-  *device_bytes = room->device_bytes + sizeof(vote_scales);
-  *host_bytes = room->host_bytes + sizeof *cuda_of(c)->readback;
+static void bytes_of(const hs_context *c, const tiled_memory *needed, uint64_t *device_bytes, uint64_t *host_bytes) {
+  *device_bytes = needed->device_bytes + sizeof(vote_scales);
+  *host_bytes = needed->host_bytes + sizeof *cuda_of(c)->readback;
 }
 
 bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
   const uint64_t limit = c->options.max_memory_bytes, untiled_bytes = cuda_of(c)->plan.device_bytes;
-  tiled_memory room = {.device_max = limit, .host_max = limit};
-  if (limit == 0 || untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes >= untiled_bytes)
+  tiled_memory needed = {.device_max = limit, .host_max = limit};
+  if (limit == 0 || untiled_bytes <= limit || !plan_tiles(c, r, &needed) || needed.device_bytes >= untiled_bytes)
     return false;
-  bytes_of(c, &room, device_bytes, host_bytes);
+  bytes_of(c, &needed, device_bytes, host_bytes);
   return true;
 }
 
 bool cuda_tiles_query_rows(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
   const uint64_t limit = c->options.max_memory_bytes;
   const frame_placement whole = {.octaves = c->options.device == HS_DEVICE_HYBRID ? c->options.split : 0};
-  tiled_memory room = {.device_max = limit, .host_max = limit};
+  tiled_memory needed = {.device_max = limit, .host_max = limit};
   (void)cuda_plan_memory(c, r, &whole); /* a frame without any plan needs tiles */
-  if (cuda_of(c)->untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes > limit ||
-      room.host_bytes > limit)
+  if (cuda_of(c)->untiled_bytes <= limit || !plan_tiles(c, r, &needed) || needed.device_bytes > limit ||
+      needed.host_bytes > limit)
     return false;
-  bytes_of(c, &room, device_bytes, host_bytes);
+  bytes_of(c, &needed, device_bytes, host_bytes);
   return true;
 }

@@ -114,14 +114,14 @@ static void gather_rows(const cuda_state *s, unsigned char *to, const row_copy *
 }
 
 /* Uploads rows through the slots. *turn: number of copies that the frame has staged so far. */
-static stage_status copy_staged(const cuda_state *s, const row_copy *c, uint32_t *turn, cuda_stream stream) {
+static stage_status copy_staged(const cuda_state *s, const row_copy *c, uint32_t *step, cuda_stream stream) {
   const size_t most = s->slot_bytes / c->row_bytes;
   stage_status st = STAGE_OK;
-  for (size_t first = 0; first < c->rows && st == STAGE_OK; (*turn)++) {
-    const uint32_t slot = *turn % STAGING_SLOTS;
+  for (size_t first = 0; first < c->rows && st == STAGE_OK; (*step)++) {
+    const uint32_t slot = *step % STAGING_SLOTS;
     const size_t rows = c->rows - first < most ? c->rows - first : most;
     unsigned char *staging = s->slots + slot * s->slot_bytes;
-    if (*turn >= STAGING_SLOTS) st = device_event_finish(s->slot_copied[slot]);
+    if (*step >= STAGING_SLOTS) st = device_event_finish(s->slot_copied[slot]);
     if (st != STAGE_OK) return st;
     gather_rows(s, staging, c, first, rows);
     st = device_copy_rows_to(c->to + first * c->to_pitch, c->to_pitch, staging, c->row_bytes, c->row_bytes, rows,
@@ -132,8 +132,8 @@ static stage_status copy_staged(const cuda_state *s, const row_copy *c, uint32_t
   return st;
 }
 
-static stage_status copy_rows(const cuda_state *s, const row_copy *c, uint32_t *turn, cuda_stream stream) {
-  if (s->staged) return copy_staged(s, c, turn, stream);
+static stage_status copy_rows(const cuda_state *s, const row_copy *c, uint32_t *step, cuda_stream stream) {
+  if (s->staged) return copy_staged(s, c, step, stream);
   return device_copy_rows_to(c->to, c->to_pitch, c->from, c->from_stride, c->row_bytes, c->rows, stream);
 }
 
@@ -150,7 +150,7 @@ static row_copy rows_of(const cuda_state *s, const source_view *v, unsigned char
 /* Uploads bands from top to bottom: copies them on the upload stream and makes their base on the frame's stream. From
    pageable memory, the host stages each band while the device works on earlier ones. */
 static stage_status upload_bands(const hs_context *c, const frame_request *r, const record_target *target,
-                                 int32_t bands, uint32_t *turn, cuda_stream stream) {
+                                 int32_t bands, uint32_t *step, cuda_stream stream) {
   const cuda_state *s = cuda_of(c);
   const base_args args = cuda_base_args(c, &target->base);
   unsigned char *picture = (unsigned char *)(uintptr_t)target->source.data;
@@ -158,7 +158,7 @@ static stage_status upload_bands(const hs_context *c, const frame_request *r, co
   for (int32_t band = 0, first = 0; band < bands && st == STAGE_OK; band++) {
     const int32_t end = base_band_rows(&args, band, bands);
     const row_copy copy = rows_of(s, &r->source, picture, first, end > first ? end : first);
-    st = copy_rows(s, &copy, turn, s->upload);
+    st = copy_rows(s, &copy, step, s->upload);
     if (st == STAGE_OK) st = device_event_record(s->uploaded[band], s->upload);
     if (st == STAGE_OK) st = device_event_wait(s->uploaded[band], stream);
     if (st == STAGE_OK) st = base_band_launch(&args, band, bands, stream);
@@ -172,16 +172,16 @@ stage_status cuda_upload(const hs_context *c, const frame_request *r, const reco
   const cuda_state *s = cuda_of(c);
   unsigned char *picture = (unsigned char *)(uintptr_t)target->source.data;
   const int32_t height = r->source.height;
-  uint32_t turn = 0;
+  uint32_t step = 0;
   stage_status st = STAGE_OK;
-  if (bands > 1) st = upload_bands(c, r, target, bands, &turn, stream);
+  if (bands > 1) st = upload_bands(c, r, target, bands, &step, stream);
   for (int32_t i = 0; bands == 1 && i < target->group && st == STAGE_OK; i++) {
     const row_copy copy = rows_of(s, &r[i].source, picture + (size_t)i * s->plan.device_bytes, 0, height);
-    st = copy_rows(s, &copy, &turn, stream);
+    st = copy_rows(s, &copy, &step, stream);
   }
   if (st != STAGE_OK || !r->filter.mask) return st;
   const row_copy mask = {
       r->filter.mask, r->filter.mask_stride, (size_t)r->source.width, (size_t)height, cuda_slab_buffer(s, BUFFER_MASK),
       s->mask_pitch};
-  return copy_rows(s, &mask, &turn, stream);
+  return copy_rows(s, &mask, &step, stream);
 }

@@ -5,12 +5,12 @@
 #include "pipeline/context/engine.h"
 #include "pipeline/device/cuda_state.h"
 
-/* Capacities are powers of two, GIVEN_MIN or more, so that calls with different numbers of keypoints use the same
-   graph. */
-enum { GIVEN_MIN = 1024, COUNTS_BYTES = 256 };
+/* Capacities are powers of two, USER_CAPACITY_MIN or more, so that calls with different numbers of keypoints use the
+   same graph. */
+enum { USER_CAPACITY_MIN = 1024, COUNTS_BYTES = 256 };
 
 static uint32_t capacity_for(uint32_t count) {
-  uint32_t capacity = GIVEN_MIN;
+  uint32_t capacity = USER_CAPACITY_MIN;
   while (capacity < count) capacity *= 2;
   return capacity;
 }

@@ -201,7 +201,7 @@ static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
 
 static hs_status submit_picture(hs_context *c, const hs_source *source) {
   const hs_image *image = &source->image;
-  place_filter filter;
+  position_filter filter;
   hs_status st = picture_check(c, source);
   if (st == HS_OK) st = image_view_filter(c, image, source->mask, &filter);
   if (st == HS_OK && source->kind == HS_SOURCE_JPEG) (void)decoder_check_ready(c);

@@ -45,12 +45,12 @@ static void append_features(const device_tile_result *t, uint32_t i, uint32_t n,
   }
 }
 
-static uint32_t append_kept(const device_tile_result *t, const place_filter *filter, size_t descriptor_bytes,
+static uint32_t append_kept(const device_tile_result *t, const position_filter *filter, size_t descriptor_bytes,
                             workspace *w) {
   const keypoint_list *from = &t->keypoint_list, *to = &w->keypoints;
   uint32_t next = 0, kept = 0;
   for (uint32_t i = 0; i < t->keypoints; i++) {
-    if (place_kept(filter, from->x[i], from->y[i])) {
+    if (position_kept(filter, from->x[i], from->y[i])) {
       const uint32_t n = (*to->count)++;
       if (n < to->capacity) copy_keypoint(to, n, from, i);
       if (n < to->capacity && w->shapes) w->shapes[n] = t->shapes[i];
@@ -115,11 +115,11 @@ static bool fits(uint32_t first, uint32_t count, uint32_t capacity) {
   return first <= capacity && count <= capacity - first;
 }
 
-static bool keeps_all(const place_filter *f) {
+static bool keeps_all(const position_filter *f) {
   return !f->mask && f->x0 == INT32_MIN && f->y0 == INT32_MIN && f->x1 == INT32_MAX && f->y1 == INT32_MAX;
 }
 
-uint32_t tile_on_device_append(stage_queue *queue, const device_tile_result *t, const place_filter *filter,
+uint32_t tile_on_device_append(stage_queue *queue, const device_tile_result *t, const position_filter *filter,
                                size_t descriptor_bytes, workspace *w) {
   append_job job = {t, w, *w->keypoints.count, *w->features.count, descriptor_bytes};
   const uint32_t longer = t->keypoints > t->features ? t->keypoints : t->features;

@@ -132,7 +132,7 @@ stage_status tile_on_device_finish(hs_context *context, const device_tile *tile,
 /* Appends the keypoints that the filter keeps, with their features; threads of the queue share the copies. Returns the
    number of keypoints kept. The counts continue past the capacity of the lists; the items of the lists are then
    undefined. */
-uint32_t tile_on_device_append(stage_queue *queue, const device_tile_result *result, const place_filter *filter,
+uint32_t tile_on_device_append(stage_queue *queue, const device_tile_result *result, const position_filter *filter,
                                size_t descriptor_bytes, workspace *lists);
 
 #endif

@@ -108,8 +108,8 @@ static void append(const workspace *w, float shift, const hs_keypoint *k, uint32
   list->y[n] = k->y;
   list->sigma[n] = at->sigma;
   list->response[n] = k->response;
-  list->column[n] = hs_floor_int(sample_of_place(k->x, octave, shift) + 0.5f);
-  list->row[n] = hs_floor_int(sample_of_place(k->y, octave, shift) + 0.5f);
+  list->column[n] = hs_floor_int(sample_of_position(k->x, octave, shift) + 0.5f);
+  list->row[n] = hs_floor_int(sample_of_position(k->y, octave, shift) + 0.5f);
   list->octave[n] = (int16_t)octave;
   list->level[n] = (int16_t)at->level;
   w->sources[n] = source;

@@ -162,7 +162,7 @@ hs_status match_check_options(const hs_match_options *options, hs_match_options 
 typedef struct match_memory_for {
   match_nearest *forward, *backward; /* backward: null if not wanted */
   match_nearest *slice;              /* backward neighbours of one slice; null: slices are not needed */
-  match_place *first, *second;
+  match_position *first, *second;
   unsigned char *work;
   unsigned char *memory; /* the single allocation that contains all parts */
 } match_memory_for;
@@ -197,13 +197,13 @@ hs_status match_take_memory(hs_context *c, size_t bytes, unsigned char **memory)
   return HS_OK;
 }
 
-static hs_status make_memory(hs_context *c, const match_request *r, bool backward, size_t places, size_t work_bytes,
+static hs_status make_memory(hs_context *c, const match_request *r, bool backward, size_t positions, size_t work_bytes,
                              match_memory_for *parts) {
   size_t total = 0, at[6];
   const bool fits = match_add_part(&total, r->first.count, sizeof *parts->forward, &at[0]) &&
                     match_add_part(&total, backward ? r->second.count : 0, sizeof *parts->backward, &at[1]) &&
-                    match_add_part(&total, places ? r->first.count : 0, sizeof *parts->first, &at[2]) &&
-                    match_add_part(&total, places ? r->second.count : 0, sizeof *parts->second, &at[3]) &&
+                    match_add_part(&total, positions ? r->first.count : 0, sizeof *parts->first, &at[2]) &&
+                    match_add_part(&total, positions ? r->second.count : 0, sizeof *parts->second, &at[3]) &&
                     match_add_part(&total, work_bytes, 1, &at[4]) &&
                     match_add_part(&total, parts->slice ? r->second.count : 0, sizeof *parts->slice, &at[5]);
   if (!fits) return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
@@ -213,8 +213,8 @@ static hs_status make_memory(hs_context *c, const match_request *r, bool backwar
   parts->memory = m;
   parts->forward = (match_nearest *)(void *)(m + at[0]);
   parts->backward = backward ? (match_nearest *)(void *)(m + at[1]) : NULL;
-  parts->first = places ? (match_place *)(void *)(m + at[2]) : NULL;
-  parts->second = places ? (match_place *)(void *)(m + at[3]) : NULL;
+  parts->first = positions ? (match_position *)(void *)(m + at[2]) : NULL;
+  parts->second = positions ? (match_position *)(void *)(m + at[3]) : NULL;
   parts->work = m + at[4];
   parts->slice = parts->slice ? (match_nearest *)(void *)(m + at[5]) : NULL;
   return HS_OK;
@@ -254,7 +254,7 @@ static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *
     match_args args = *all;
     if (first > 0) { /* the pointers of an empty list may be null */
       args.first.descriptors = (const unsigned char *)all->first.descriptors + first * bytes;
-      args.first.places = all->first.places ? all->first.places + first : NULL;
+      args.first.positions = all->first.positions ? all->first.positions + first : NULL;
       args.forward = all->forward + first;
     }
     args.first.count = count;
@@ -291,11 +291,11 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   const hs_status st = make_memory(c, r, backward, guided, work_bytes, parts);
   if (st != HS_OK) return st;
   for (uint32_t i = 0; guided && i < r->first.count; i++)
-    parts->first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
+    parts->first[i] = match_position_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
   for (uint32_t i = 0; guided && i < r->second.count; i++)
-    parts->second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
-  args.first.places = parts->first;
-  args.second.places = parts->second;
+    parts->second[i] = match_position_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
+  args.first.positions = parts->first;
+  args.second.positions = parts->second;
   args.forward = parts->forward;
   args.backward = parts->backward;
   args.work = parts->work;

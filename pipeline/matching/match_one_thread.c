@@ -34,7 +34,7 @@ static size_t nearest_bytes(size_t first, size_t second) {
 }
 
 static size_t guide_bytes(size_t first, size_t second) {
-  return padded(first * sizeof(match_place)) + padded(second * sizeof(match_place));
+  return padded(first * sizeof(match_position)) + padded(second * sizeof(match_position));
 }
 
 uint64_t match_one_thread_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count) {
@@ -54,14 +54,14 @@ uint64_t match_one_thread_bytes(const stage_ops *ops, match_type type, size_t fi
 
 /* Writes the guide's data of the features to `memory`, after the nearest neighbours. */
 static void fill_guides(const match_request *r, unsigned char *memory, match_args *args) {
-  match_place *first = (match_place *)(void *)memory,
-              *second = (match_place *)(void *)(memory + padded(r->first.count * sizeof(match_place)));
+  match_position *first = (match_position *)(void *)memory,
+                 *second = (match_position *)(void *)(memory + padded(r->first.count * sizeof(match_position)));
   for (uint32_t i = 0; i < r->first.count; i++)
-    first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
+    first[i] = match_position_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
   for (uint32_t i = 0; i < r->second.count; i++)
-    second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
-  args->first.places = first;
-  args->second.places = second;
+    second[i] = match_position_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
+  args->first.positions = first;
+  args->second.positions = second;
 }
 
 static hs_status prepare_work(one_thread_matcher *m, const match_args *args) {
@@ -77,8 +77,8 @@ hs_status match_one_thread(one_thread_matcher *m, const match_request *r, uint64
   const match_side first = {r->first.descriptors, NULL, r->first.count},
                    second = {r->second.descriptors, NULL, r->second.count};
   const size_t found = nearest_bytes(first.count, second.count);
-  const size_t places = guided ? guide_bytes(first.count, second.count) : 0;
-  hs_status status = grow(m->allocator, found + places, &m->nearest, &m->nearest_bytes);
+  const size_t positions = guided ? guide_bytes(first.count, second.count) : 0;
+  hs_status status = grow(m->allocator, found + positions, &m->nearest, &m->nearest_bytes);
   if (status != HS_OK) return status;
   /* two empty lists need no memory, so pointers into it may be null */
   if (found == 0) {

@@ -103,23 +103,23 @@ static hs_status make_memory(hs_context *c, const match_request *r, neighbour_se
   const bool fits = match_add_part(&total, s->ops->squares_work_bytes(&s->squares), 1, &at[0]) &&
                     match_add_part(&total, s->squares.pitch * sizeof(float), s->chunk_rows, &at[1]) &&
                     match_add_part(&total, s->chunk_rows, sizeof *s->counts, &at[2]) &&
-                    match_add_part(&total, guided ? r->first.count : 0, sizeof(match_place), &at[3]) &&
-                    match_add_part(&total, guided ? r->second.count : 0, sizeof(match_place), &at[4]);
+                    match_add_part(&total, guided ? r->first.count : 0, sizeof(match_position), &at[3]) &&
+                    match_add_part(&total, guided ? r->second.count : 0, sizeof(match_position), &at[4]);
   if (!fits) return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
   unsigned char *m = NULL;
   const hs_status st = match_take_memory(c, total, &m);
   if (st != HS_OK) return st;
   *memory = m;
-  match_place *first = (match_place *)(void *)(m + at[3]), *second = (match_place *)(void *)(m + at[4]);
+  match_position *first = (match_position *)(void *)(m + at[3]), *second = (match_position *)(void *)(m + at[4]);
   s->squares.work = m + at[0];
   s->squares.squares = (float *)(void *)(m + at[1]);
   s->counts = (uint32_t *)(void *)(m + at[2]);
   for (uint32_t i = 0; guided && i < r->first.count; i++)
-    first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
+    first[i] = match_position_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
   for (uint32_t i = 0; guided && i < r->second.count; i++)
-    second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
-  s->squares.first.places = guided ? first : NULL;
-  s->squares.second.places = guided ? second : NULL;
+    second[i] = match_position_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
+  s->squares.first.positions = guided ? first : NULL;
+  s->squares.second.positions = guided ? second : NULL;
   return HS_OK;
 }
 

@@ -167,7 +167,7 @@ TEST(test_rows_of_descriptors) {
     for (int32_t y = MIDDLE - w.radius; y <= MIDDLE + w.radius; y++)
       for (int32_t x = MIDDLE - w.radius; x <= MIDDLE + w.radius; x++) {
         float row, column;
-        if (describe_place(&w, (float)(x - MIDDLE), (float)(y - MIDDLE), &row, &column)) assert_taken(&rows, x, y);
+        if (describe_position(&w, (float)(x - MIDDLE), (float)(y - MIDDLE), &row, &column)) assert_taken(&rows, x, y);
       }
   }
 }

@@ -225,7 +225,7 @@ static void compare_variants(const reference_frame *r) {
 
 /* Compares all variants on one picture with one set of options. */
 static void compare_image(const uint8_t *pixels, int32_t width, int32_t height, const hs_options *options,
-                          const place_filter *filter, bool expect_features) {
+                          const position_filter *filter, bool expect_features) {
   const hs_image image = {.data = pixels, .width = width, .height = height};
   reference_frame r;
   assert_true(reference_frame_make(&r, &image, options, filter, width % 3 * 4));
@@ -301,7 +301,7 @@ GPU_TEST(filters_agree) {
     for (int32_t x = 0; x < W; x++) mask[y * (W + 5) + x] = (x / 16 + y / 16) % 2 == 0;
   hs_options options = options_of(HS_PROFILE_LOWE);
   options.contrast = 0.01f;
-  place_filter filter = {
+  position_filter filter = {
       .mask = mask, .mask_stride = W + 5, .width = W, .height = H, .x0 = 0, .y0 = 0, .x1 = W, .y1 = H};
   compare_image(noise, W, H, &options, &filter, true);
   filter.mask = NULL;

@@ -36,7 +36,7 @@ typedef struct test_case {
   match_type type;
   test_list first, second;
   match_guide guide;
-  match_place *places[2];
+  match_position *positions[2];
   match_nearest *forward, *backward;
 } test_case;
 
@@ -117,15 +117,16 @@ static void expect(test_case *t) {
   t->forward = room(t->first.count * sizeof *t->forward);
   t->backward = room(t->second.count * sizeof *t->backward);
   for (int s = 0; s < 2; s++) {
-    t->places[s] = room(lists[s]->count * sizeof *t->places[s]);
+    t->positions[s] = room(lists[s]->count * sizeof *t->positions[s]);
     for (uint32_t i = 0; i < lists[s]->count; i++) {
       const hs_keypoint *k = &lists[s]->keypoints[i];
-      t->places[s][i] = s ? match_place_second(&t->guide, k->x, k->y) : match_place_first(&t->guide, k->x, k->y);
+      t->positions[s][i] =
+          s ? match_position_second(&t->guide, k->x, k->y) : match_position_first(&t->guide, k->x, k->y);
     }
   }
   const match_args args = {.type = t->type,
-                           .first = {t->first.descriptors, t->places[0], t->first.count},
-                           .second = {t->second.descriptors, t->places[1], t->second.count},
+                           .first = {t->first.descriptors, t->positions[0], t->first.count},
+                           .second = {t->second.descriptors, t->positions[1], t->second.count},
                            .guide = t->guide.kind,
                            .tolerance_squared = t->guide.tolerance_squared,
                            .forward = t->forward,
@@ -136,8 +137,8 @@ static void expect(test_case *t) {
 static void free_case(test_case *t) {
   free_list(&t->first);
   free_list(&t->second);
-  free(t->places[0]);
-  free(t->places[1]);
+  free(t->positions[0]);
+  free(t->positions[1]);
   free(t->forward);
   free(t->backward);
 }
@@ -173,10 +174,10 @@ static void device_make(device_case *d, const test_case *t, bool both) {
   d->args.tolerance_squared = t->guide.tolerance_squared;
   d->args.first.count = t->first.count;
   d->args.first.descriptors = take(d, t->first.count * MATCH_LENGTH * value, t->first.descriptors);
-  d->args.first.places = d->work.first_places;
+  d->args.first.positions = d->work.first_positions;
   d->args.second.count = t->second.count;
   d->args.second.descriptors = take(d, t->second.count * MATCH_LENGTH * value, t->second.descriptors);
-  d->args.second.places = d->work.second_places;
+  d->args.second.positions = d->work.second_positions;
   d->args.forward = take(d, t->first.count * sizeof(match_nearest), NULL);
   if (both) d->args.backward = take(d, t->second.count * sizeof(match_nearest), NULL);
   d->pairs = take(d, t->first.count * sizeof(match_pair), NULL);
@@ -184,10 +185,12 @@ static void device_make(device_case *d, const test_case *t, bool both) {
   if (!guided) return;
   const void *first = take(d, t->first.count * sizeof(hs_keypoint), t->first.keypoints);
   const void *second = take(d, t->second.count * sizeof(hs_keypoint), t->second.keypoints);
-  assert_int_equal(cuda_match_places_launch(&t->guide, false, first, t->first.count, d->work.first_places, d->stream),
-                   STAGE_OK);
-  assert_int_equal(cuda_match_places_launch(&t->guide, true, second, t->second.count, d->work.second_places, d->stream),
-                   STAGE_OK);
+  assert_int_equal(
+      cuda_match_positions_launch(&t->guide, false, first, t->first.count, d->work.first_positions, d->stream),
+      STAGE_OK);
+  assert_int_equal(
+      cuda_match_positions_launch(&t->guide, true, second, t->second.count, d->work.second_positions, d->stream),
+      STAGE_OK);
 }
 
 static void device_drop(device_case *d) {

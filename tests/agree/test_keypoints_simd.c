@@ -182,7 +182,7 @@ static void check_describe(const runner *r, const reference_frame *f, const void
 
 /* Makes the reference frame and compares all stages with it; returns the number of features. */
 static uint32_t check_frame(stage_queue *const *queues, const hs_image *image, const hs_options *options,
-                            const place_filter *filter) {
+                            const position_filter *filter) {
   reference_frame f;
   assert_true(reference_frame_make(&f, image, options, filter, 64));
   const uint32_t capacities[] = {f.counts[0] + 8, f.counts[0] / 2, 0};
@@ -260,8 +260,8 @@ TEST(test_filter) {
   scoped_image image = extraction_scene(160, 120, 3, NULL);
   SCOPED_MEMORY uint8_t *mask = room(160 * 120, 1);
   for (int i = 0; i < 160 * 120; i++) mask[i] = (uint8_t)(i / 7 % 3);
-  const place_filter region = {.width = 160, .height = 120, .x0 = 20, .y0 = 30, .x1 = 140, .y1 = 100};
-  place_filter masked = {
+  const position_filter region = {.width = 160, .height = 120, .x0 = 20, .y0 = 30, .x1 = 140, .y1 = 100};
+  position_filter masked = {
       .mask = mask, .mask_stride = 160, .width = 160, .height = 120, .x0 = 0, .y0 = 0, .x1 = 160, .y1 = 120};
   hs_options o = extraction_options(HS_PROFILE_OPENCV);
   o.contrast = 0.01f;

@@ -77,14 +77,14 @@ static const match_guide guides[] = {
     {.kind = MATCH_FUNDAMENTAL, .matrix = {0, 0, 0, 0, 0, -1, 0, 1, 2}, .tolerance_squared = 0.0}};
 enum { GUIDES = sizeof guides / sizeof guides[0] };
 
-static match_place *make_places(const match_guide *guide, bool first, uint32_t count, uint32_t *random) {
-  match_place *places = malloc(((size_t)count + 1) * sizeof *places);
-  assert_non_null(places);
+static match_position *make_places(const match_guide *guide, bool first, uint32_t count, uint32_t *random) {
+  match_position *positions = malloc(((size_t)count + 1) * sizeof *positions);
+  assert_non_null(positions);
   for (uint32_t i = 0; i < count; i++) {
     const float x = i == 3 ? NAN : (float)(stage_random(random) % 200), y = (float)(stage_random(random) % 150);
-    places[i] = first ? match_place_first(guide, x, y) : match_place_second(guide, x, y);
+    positions[i] = first ? match_position_first(guide, x, y) : match_position_second(guide, x, y);
   }
-  return places;
+  return positions;
 }
 
 typedef struct match_result {
@@ -124,8 +124,8 @@ static void check_case(const match_case *c, stage_queue *queue) {
   const match_guide *guide = &guides[c->guide];
   match_args args = {.type = c->type, .guide = guide->kind, .tolerance_squared = guide->tolerance_squared};
   SCOPED_MEMORY void *first = make_values(c, c->first, &random), *second = make_values(c, c->second, &random);
-  SCOPED_MEMORY match_place *from = make_places(guide, true, c->first, &random),
-                            *to = make_places(guide, false, c->second, &random);
+  SCOPED_MEMORY match_position *from = make_places(guide, true, c->first, &random),
+                               *to = make_places(guide, false, c->second, &random);
   args.first = (match_side){first, c->guide ? from : NULL, c->first};
   args.second = (match_side){second, c->guide ? to : NULL, c->second};
   const match_result expected = run(cpu_variant_ops("ref"), NULL, &args, c->backward);

@@ -62,7 +62,7 @@ static bool agrees(const hs_match_options *o, const hs_keypoint *a, const hs_key
   match_guide guide = {.kind = (match_guide_kind)o->guide};
   if (o->guide == HS_GUIDE_NONE) return true;
   memcpy(guide.matrix, o->guide_matrix, sizeof guide.matrix);
-  const match_place p = match_place_first(&guide, a->x, a->y), q = match_place_second(&guide, b->x, b->y);
+  const match_position p = match_position_first(&guide, a->x, a->y), q = match_position_second(&guide, b->x, b->y);
   return match_agrees(guide.kind, o->guide_tolerance * o->guide_tolerance, &p, &q);
 }
 

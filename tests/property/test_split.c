@@ -12,7 +12,7 @@
 static void check_handed_over(const hs_options *o, const hs_image *image, const reference_frame *reference,
                               const hs_features *whole, int32_t skipped) {
   hs_context *c = extraction_context(o);
-  const place_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
+  const position_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
   const frame_request request = {.source = {.data = image->data,
                                             .width = image->width,
                                             .height = image->height,

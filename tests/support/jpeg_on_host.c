@@ -121,14 +121,15 @@ static uint32_t write(const picture *p, const subsequence *s, uint32_t blocks, u
   while (state.bit < s->end && mcu < mcus) {
     const uint32_t look = window_at(p, state.bit),
                    step = jpeg_scan_step(p->tables->huffman, p->tables->orders, shape, state, look);
-    const uint32_t place = state.index + jpeg_step_skip(step) - 1;
+    const uint32_t position = state.index + jpeg_step_skip(step) - 1;
     const int32_t value = jpeg_step_value(step, look);
     wrong = wrong || jpeg_step_is_wrong(state.index, step);
     if (state.block < luma_blocks(p) && (state.index == 0 || jpeg_step_size(step) > 0)) {
       if (state.index == 0) predicted += value;
       wrong = wrong || predicted > JPEG_SUM_MAX || predicted < -JPEG_SUM_MAX;
       int16_t *block = p->coefficients + ((first + mcu) * luma_blocks(p) + state.block) * (size_t)JPEG_COEFFICIENTS;
-      if (place < JPEG_COEFFICIENTS) block[p->tables->places[place]] = (int16_t)(state.index == 0 ? predicted : value);
+      if (position < JPEG_COEFFICIENTS)
+        block[p->tables->positions[position]] = (int16_t)(state.index == 0 ? predicted : value);
     }
     mcu += jpeg_scan_advance(shape, &state, step) && state.block == 0;
   }

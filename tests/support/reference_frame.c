@@ -162,18 +162,18 @@ static bool describe(reference_frame *f) {
 }
 
 bool reference_frame_make(reference_frame *f, const hs_image *image, const hs_options *options,
-                          const place_filter *filter, int32_t stride_padding) {
+                          const position_filter *filter, int32_t stride_padding) {
   memset(f, 0, sizeof *f);
   f->options = *options;
   f->params = options_params(options);
   const pyramid_rules rules = options_pyramid_rules(options);
   if (pyramid_geometry_of(image->width, image->height, &rules, &f->geometry) != STAGE_OK) return false;
-  f->filter = (place_filter){.width = image->width,
-                             .height = image->height,
-                             .x0 = INT32_MIN,
-                             .y0 = INT32_MIN,
-                             .x1 = INT32_MAX,
-                             .y1 = INT32_MAX};
+  f->filter = (position_filter){.width = image->width,
+                                .height = image->height,
+                                .x0 = INT32_MIN,
+                                .y0 = INT32_MIN,
+                                .x1 = INT32_MAX,
+                                .y1 = INT32_MAX};
   if (filter) f->filter = *filter;
   f->scales = room(1, sizeof(vote_scales));
   if (!f->scales || !make_lists(f) || !lay_out(f, stride_padding) || !build_pyramid(f, image)) return false;

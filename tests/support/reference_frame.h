@@ -13,7 +13,7 @@ typedef struct reference_frame {
   hs_options options;
   sift_params params;
   pyramid_geometry geometry;
-  place_filter filter;
+  position_filter filter;
   float *levels;      /* levels of all octaves */
   size_t level_count; /* floats */
   octave_view octaves[OCTAVES_MAX];
@@ -32,7 +32,7 @@ typedef struct reference_frame {
 /* Runs all stages. filter null: keeps everything. stride_padding: floats between rows. The lists are empty if the
  * geometry has no octave. Returns false when out of memory. */
 bool reference_frame_make(reference_frame *frame, const hs_image *image, const hs_options *options,
-                          const place_filter *filter, int32_t stride_padding);
+                          const position_filter *filter, int32_t stride_padding);
 void reference_frame_free(reference_frame *frame);
 
 /* Returns an 8-bit picture of reproducible noise, slightly blurred, from malloc. smooth 0: not blurred. */

@@ -158,7 +158,7 @@ static sums describe_sums(const plane_view *level, const describe_window *w, flo
     for (int32_t i = w->cx - w->radius; i <= w->cx + w->radius; i++) {
       float row, column, gx, gy;
       const float dx = (float)i - w->x, dy = (float)j - w->y;
-      if (!describe_place(w, dx, dy, &row, &column)) continue;
+      if (!describe_position(w, dx, dy, &row, &column)) continue;
       gradient_at(level, i, j, &gx, &gy);
       const float weight = window_weight(dx, w->falloff) * (window_weight(dy, w->falloff) * scale);
       const describe_votes v = describe_votes_of(w, gx, gy, weight, row, column);
@@ -217,7 +217,7 @@ static void unrounded(const plane_view *level, const describe_window *w, double 
       if (i < 1 || i >= level->width - 1 || j < 1 || j >= level->height - 1) continue;
       float row, column, gx, gy;
       const float dx = (float)i - w->x, dy = (float)j - w->y;
-      if (!describe_place(w, dx, dy, &row, &column)) continue;
+      if (!describe_position(w, dx, dy, &row, &column)) continue;
       gradient_at(level, i, j, &gx, &gy);
       const double turns = (double)w->direction / 8.0 - atan2((double)gy, (double)gx) / 6.283185307179586;
       const double direction = (turns - floor(turns)) * 8.0;

@@ -151,7 +151,7 @@ static void play_ends(fake_frame *p) {
 }
 
 static void check_frame(const fake_frame *p, hs_context *c, const char *what) {
-  const place_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
+  const position_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
   const frame_request request = {.source = {.data = whole.image.data,
                                             .width = whole.image.width,
                                             .height = whole.image.height,

@@ -236,25 +236,25 @@ TEST(test_vlfeat_places) {
 /* Positions round half up. Positions that round to outside the picture read the nearest pixel of the mask. */
 TEST(test_places_kept) {
   const uint8_t mask[2 * 5] = {0, 1, 0, 9, 9, 1, 0, 255, 9, 9}; /* 3 x 2 pixels with a stride of 5 */
-  place_filter f = {.mask = mask,
-                    .mask_stride = 5,
-                    .width = 3,
-                    .height = 2,
-                    .x0 = INT32_MIN,
-                    .y0 = INT32_MIN,
-                    .x1 = INT32_MAX,
-                    .y1 = INT32_MAX};
-  assert_false(place_kept(&f, 0.49f, 0.0f));
-  assert_true(place_kept(&f, 0.5f, 0.0f));
-  assert_true(place_kept(&f, 1.49f, 0.49f));
-  assert_false(place_kept(&f, 1.49f, 0.5f));
-  assert_true(place_kept(&f, -0.6f, 1.7f));
-  assert_true(place_kept(&f, 2.9f, 1.0f));
-  assert_false(place_kept(&f, 2.9f, -0.7f));
-  f = (place_filter){.width = 100, .height = 100, .x0 = 10, .y0 = 20, .x1 = 30, .y1 = 40};
-  assert_true(place_kept(&f, 9.5f, 19.5f));
-  assert_false(place_kept(&f, 9.49f, 25.0f));
-  assert_true(place_kept(&f, 29.49f, 39.49f));
-  assert_false(place_kept(&f, 29.5f, 39.0f));
-  assert_false(place_kept(&f, 29.0f, 39.5f));
+  position_filter f = {.mask = mask,
+                       .mask_stride = 5,
+                       .width = 3,
+                       .height = 2,
+                       .x0 = INT32_MIN,
+                       .y0 = INT32_MIN,
+                       .x1 = INT32_MAX,
+                       .y1 = INT32_MAX};
+  assert_false(position_kept(&f, 0.49f, 0.0f));
+  assert_true(position_kept(&f, 0.5f, 0.0f));
+  assert_true(position_kept(&f, 1.49f, 0.49f));
+  assert_false(position_kept(&f, 1.49f, 0.5f));
+  assert_true(position_kept(&f, -0.6f, 1.7f));
+  assert_true(position_kept(&f, 2.9f, 1.0f));
+  assert_false(position_kept(&f, 2.9f, -0.7f));
+  f = (position_filter){.width = 100, .height = 100, .x0 = 10, .y0 = 20, .x1 = 30, .y1 = 40};
+  assert_true(position_kept(&f, 9.5f, 19.5f));
+  assert_false(position_kept(&f, 9.49f, 25.0f));
+  assert_true(position_kept(&f, 29.49f, 39.49f));
+  assert_false(position_kept(&f, 29.5f, 39.0f));
+  assert_false(position_kept(&f, 29.0f, 39.5f));
 }

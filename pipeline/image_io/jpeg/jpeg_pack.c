@@ -13,7 +13,7 @@ enum { PACK_ALIGNMENT = 16, MARKER_RESTART = 0xD0, MARKER_END = 0xD9 };
 enum { UNSETTLED_MAX = 24 << 10, PERIOD_LOOKED_AT = 1 << 10, PERIOD_MAX = 128, PERIOD_SHOWN = 512, PERIOD_KEY = 16 };
 
 /* For coefficients in zigzag order: their natural position by column and row, 8 x + y (T.81, figure 5, transposed). */
-static const uint8_t column_places[JPEG_COEFFICIENTS] = {
+static const uint8_t column_positions[JPEG_COEFFICIENTS] = {
     0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40, 33, 26, 19, 12, 5,  6,
     13, 20, 27, 34, 41, 48, 56, 49, 42, 35, 28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58,
     51, 44, 37, 30, 23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
@@ -30,9 +30,9 @@ static void make_order(const jpeg_codes *codes, bool of_ac, jpeg_code_order *ord
   memset(order, 0, sizeof *order);
   for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MAX; n++) {
     order->beyond[n] = (uint32_t)codes->beyond[n] << (JPEG_HUFFMAN_BITS_MAX - n);
-    order->place[n] = codes->at[n] - codes->first[n];
-    for (int32_t place = codes->at[n]; place < codes->at[n] + codes->beyond[n] - codes->first[n]; place++)
-      order->steps[place] = (uint16_t)step_of(of_ac, codes->values[place], (uint32_t)n);
+    order->position[n] = codes->at[n] - codes->first[n];
+    for (int32_t position = codes->at[n]; position < codes->at[n] + codes->beyond[n] - codes->first[n]; position++)
+      order->steps[position] = (uint16_t)step_of(of_ac, codes->values[position], (uint32_t)n);
   }
 }
 
@@ -49,7 +49,7 @@ static void make_huffman(const jpeg_codes *codes, const jpeg_code_order *order, 
   for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MAX; n++) {
     for (int32_t code = codes->first[n]; code < codes->beyond[n]; code++) {
       const int32_t first = code << (JPEG_HUFFMAN_BITS_MAX - n), beyond = (code + 1) << (JPEG_HUFFMAN_BITS_MAX - n);
-      const uint16_t step = order->steps[order->place[n] + code];
+      const uint16_t step = order->steps[order->position[n] + code];
       fill(huffman->steps, JPEG_LOOKUP_BITS, n, code, step);
       for (int32_t i = first > FIRST_LONG ? first : FIRST_LONG; i < beyond; i++) longs[i - FIRST_LONG] = step;
     }
@@ -64,8 +64,8 @@ static void make_tables(const jpeg_stream *stream, jpeg_tables *tables) {
     make_huffman(&stream->dc[i], &tables->orders[i], &tables->huffman[i]);
     make_huffman(&stream->ac[i], &tables->orders[2 + i], &tables->huffman[2 + i]);
   }
-  for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->quantisation[column_places[i]] = quantisation[i];
-  for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->places[i] = column_places[i];
+  for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->quantisation[column_positions[i]] = quantisation[i];
+  for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->positions[i] = column_positions[i];
 }
 
 /* Returns the picture's shape from its headers. */

@@ -7,7 +7,7 @@
 #include "pipeline/base/memory.h"
 
 enum {
-  GUIDE_BYTES = 2 * sizeof(match_place),
+  GUIDE_BYTES = 2 * sizeof(match_position),
   RESULT_BYTES = sizeof(hs_match_pair) + 1, /* bytes of a match and its inlier flag */
   BATCH_BYTES_MAX = 48 << 20
 };

@@ -17,8 +17,8 @@ static prim_backend here(void) { return (prim_backend){NULL, cpu_choose_prims()}
 size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool guided, void *base,
                               cuda_match_work *work) {
   const size_t first = guided ? first_count : 0, second = guided ? second_count : 0;
-  match_place *places = base;
-  *work = (cuda_match_work){.first_places = places, .second_places = places ? places + first : NULL};
+  match_position *places = base;
+  *work = (cuda_match_work){.first_positions = places, .second_positions = places ? places + first : NULL};
   return ((first + second) * sizeof *places + 255) / 256 * 256;
 }
 
@@ -27,7 +27,7 @@ typedef struct places_step {
   bool of_second;
   const unsigned char *keypoints;
   uint32_t count;
-  match_place *places;
+  match_position *places;
 } places_step;
 
 static stage_status places_run(const void *args) {
@@ -35,13 +35,13 @@ static stage_status places_run(const void *args) {
   for (uint32_t i = 0; i < s->count; i++) {
     const float *at = (const float *)(const void *)(s->keypoints + (size_t)i * 24);
     s->places[i] =
-        s->of_second ? match_place_second(&s->guide, at[0], at[1]) : match_place_first(&s->guide, at[0], at[1]);
+        s->of_second ? match_position_second(&s->guide, at[0], at[1]) : match_position_first(&s->guide, at[0], at[1]);
   }
   return STAGE_OK;
 }
 
-stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, const void *keypoints, uint32_t count,
-                                      match_place *places, cuda_stream stream) {
+stage_status cuda_match_positions_launch(const match_guide *guide, bool of_second, const void *keypoints,
+                                         uint32_t count, match_position *places, cuda_stream stream) {
   const places_step step = {*guide, of_second, keypoints, count, places};
   return fake_submit(stream, places_run, &step, sizeof step);
 }

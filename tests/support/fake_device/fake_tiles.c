@@ -79,7 +79,7 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 /* Adds a candidate to the keypoints where it settles, or to the escaped candidates. */
 static void follow(const cuda_frame_view *v, escaped_candidate at) {
   const refine_step outcome =
-      refine_follow_in(v->octaves, &v->params, &v->part.reach, &at.step, &at.level, &at.x, &at.y);
+      refine_follow_in(v->octaves, &v->params, &v->part.follow, &at.step, &at.level, &at.x, &at.y);
   if (outcome == REFINE_SETTLED) *word_at(v, v->settled_words, at.level, at.x, at.y) |= bit_at(v, at.x);
   if (outcome != REFINE_MOVED) return;
   const uint32_t n = (*v->part.escaped_count)++;
