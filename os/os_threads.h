@@ -67,4 +67,7 @@ int os_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, const s
 /* Returns this process's number. A forked child has another one than its parent. */
 int64_t os_process_id(void);
 
+/* Lets every later forked child call a function when it starts. False: no memory. Without forks nothing happens. */
+bool os_call_in_forked_children(void (*function)(void));
+
 #endif

@@ -119,3 +119,5 @@ int os_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, const s
 /* ---- processes */
 
 int64_t os_process_id(void) { return getpid(); }
+
+bool os_call_in_forked_children(void (*function)(void)) { return pthread_atfork(NULL, NULL, function) == 0; }

@@ -50,8 +50,7 @@ static void load_driver(void) {
     load.status = DRIVER_NOT_FOUND;
   } else {
     load.status = table.init(0);
-    if (load.status == DRIVER_SUCCESS && pthread_atfork(NULL, NULL, leave_driver) != 0)
-      load.status = DRIVER_OUT_OF_MEMORY;
+    if (load.status == DRIVER_SUCCESS && !os_call_in_forked_children(leave_driver)) load.status = DRIVER_OUT_OF_MEMORY;
     if (load.status == DRIVER_SUCCESS) load.table = &table;
   }
 }
