@@ -42,7 +42,11 @@ if(MINGW)
   link_libraries(ssp) # what the checks call
 endif()
 
-foreach(flag relro now noexecstack)
+set(link_protections relro now noexecstack)
+if(APPLE)
+  set(link_protections "") # always so there
+endif()
+foreach(flag ${link_protections})
   check_linker_flag(C "-Wl,-z,${flag}" HARTSIFT_LINKER_HAS_${flag})
   if(HARTSIFT_LINKER_HAS_${flag})
     add_link_options($<$<LINK_LANGUAGE:C,CXX>:-Wl,-z,${flag}>)

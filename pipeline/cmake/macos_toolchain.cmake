@@ -1,0 +1,21 @@
+# Builds for macOS 11 or later with zig's C compiler and headers (PyPI: ziglang):
+# cmake --preset macos -DHARTSIFT_ZIG=FILE [-DHARTSIFT_MAC_PROCESSOR=x86_64]
+set(HARTSIFT_ZIG "" CACHE FILEPATH "The program zig, as in site-packages/ziglang/zig")
+set(HARTSIFT_MAC_PROCESSOR arm64 CACHE STRING "arm64 or x86_64")
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HARTSIFT_ZIG HARTSIFT_MAC_PROCESSOR)
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR ${HARTSIFT_MAC_PROCESSOR})
+set(target ${HARTSIFT_MAC_PROCESSOR}-macos.11.0)
+string(REPLACE arm64 aarch64 target ${target})
+set(CMAKE_C_COMPILER ${HARTSIFT_ZIG} cc -target ${target})
+set(CMAKE_C_COMPILER_TARGET ${target})
+# One program for all of it; archives have their index from the beginning.
+set(CMAKE_AR ${HARTSIFT_ZIG} CACHE FILEPATH "Archiver")
+set(CMAKE_C_ARCHIVE_CREATE "<CMAKE_AR> ar qcs <TARGET> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_APPEND "<CMAKE_AR> ar qs <TARGET> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_FINISH "")
+set(CMAKE_FIND_ROOT_PATH ${HARTSIFT_CODECS})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
