@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_process.h"
 #include "os/os_files.h"
 #include "os/os_threads.h"
 #include "cpu/schedule/threads.h"
@@ -436,6 +437,7 @@ static void free_job(database_job *job) {
 static cli_exit open_and_run(database_job *job, stop_signals *signals) {
   const option_set *set = job->plan->set;
   char message[CLI_MESSAGE_BYTES];
+  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "8", false); /* several streams match pairs for a long time */
   cli_exit result = cli_make_contexts(set, &job->devices, &job->options, job->contexts);
   for (int32_t i = 0; result == CLI_DONE && i < job->devices.count; i++)
     cli_device_resolve(&job->devices.each[i], hs_backend_report(job->contexts[i]));
