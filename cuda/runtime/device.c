@@ -32,6 +32,8 @@ void device_ask_count(device_answer *a) {
   take_error(status, a);
 }
 
+bool device_is_lost(void) { return driver_loaded()->status == DEVICE_ERROR_FORKED; }
+
 static driver_status read_properties(const driver_table *driver, int32_t index, device_info *info,
                                      driver_device *device) {
   const struct {

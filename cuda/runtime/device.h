@@ -44,6 +44,9 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *answer)
  * driver is older than this build needs. */
 int32_t device_count(char *reason, size_t reason_bytes);
 
+/* Whether a GPU cannot be used because this process was forked from one that had used a GPU. */
+bool device_is_lost(void);
+
 /* Facts about one device; fails with a reason if it cannot run this build's code. Makes the device current for the call
  * only. */
 stage_status device_query(int32_t index, device_info *info, char *reason, size_t reason_bytes);

@@ -74,6 +74,7 @@ static hs_status create(hs_context *c, const char *variant, char *message, size_
   char reason[320];
   const int32_t index = c->options.device_index, count = device_count(reason, sizeof reason);
   if (count == 0) {
+    c->device_shown = device_is_lost();
     hs_message_set(message, bytes, "CUDA device %d: %s", index, reason);
     return HS_ERR_NO_DEVICE;
   }

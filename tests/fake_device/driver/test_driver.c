@@ -190,12 +190,13 @@ static void print_fork(void) {
     device_leave(previous);
     check(device_enter(0, &previous));
     check(launch_first_kernel(shape_of(1, 0, NULL), 11, NULL));
+    printf("lost %d\n", device_is_lost());
     print_reason();
     fflush(stdout);
     _exit(0);
   }
   const bool ended = waitpid(child, &status, 0) == child;
-  printf("ended %d %d\n", ended, status);
+  printf("ended %d %d, lost %d\n", ended, status, device_is_lost());
   device_free(memory);
   device_leave(previous);
 }
@@ -352,11 +353,12 @@ TEST(test_reset) {
 TEST(test_forked_child) {
   char out[2000];
   run(FAKE_CUDA, "", "fork", out, sizeof out);
-  assert_string_equal(out, "status 3: this process was forked from one that had used a GPU\n"
-                           "status 3: this process was forked from one that had used a GPU\n"
-                           "0 devices: this process was forked from one that had used a GPU, which CUDA does not "
-                           "support: start processes anew (Python: multiprocessing's \"spawn\"), or fork before the "
-                           "first use of a GPU\nended 1 0\n");
+  assert_string_equal(out,
+                      "status 3: this process was forked from one that had used a GPU\n"
+                      "status 3: this process was forked from one that had used a GPU\n"
+                      "lost 1\n0 devices: this process was forked from one that had used a GPU, which CUDA does not "
+                      "support: start processes anew (Python: multiprocessing's \"spawn\"), or fork before the "
+                      "first use of a GPU\nended 1 0, lost 0\n");
 }
 
 static size_t count_of(const char *text, const char *words) {

@@ -202,6 +202,8 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
   return error == 0 ? STAGE_OK : fails(error);
 }
 
+bool device_is_lost(void) { return false; }
+
 stage_status device_enter(int32_t index, int32_t *previous) {
   *previous = current;
   current = index;
