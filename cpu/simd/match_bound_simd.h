@@ -5,12 +5,16 @@
  *   rows (of one list)       panels of the other list         candidates left
  *   24 values each      x    24 values each              ->   distance of 128 values, nearest two
  *
- * Only matches are wanted, so a row is searched only as far as the ratio test needs. Let d be the squared distance of
- * the nearest candidate so far and q = ratio^2. If the row fails the test so far, only a candidate below q d can make
- * it pass. If it passes so far, only a candidate up to d / q can make it fail. All other candidates are ruled out. A
- * row that passes in the end is searched once more, because candidates up to d / q may have been ruled out while it
- * failed. The other direction is searched only for the features matched so far, and the second nearest only for the
- * remaining pairs.
+ * Only matches are wanted, and the second nearest only from one side. Let d be the squared distance of a row's nearest
+ * candidate so far and q = ratio^2.
+ *
+ * Search, for all rows of that side: if the row fails the ratio test so far, only a candidate below q d can make it
+ * pass. If it passes so far, only a candidate up to the second nearest can change the result. All others are ruled out.
+ * The first two candidates are the nearest by the bound in an eighth of the list, so that few are compared until the
+ * limits are narrow. A row that passes in the end, but had a narrower limit while it failed, is searched again.
+ *
+ * Confirmation, for the features of the other side that were found: the nearest row that found it is its match unless a
+ * candidate up to d / q fails the test.
  */
 #ifndef HARTSIFT_CPU_SIMD_MATCH_BOUND_SIMD_H
 #define HARTSIFT_CPU_SIMD_MATCH_BOUND_SIMD_H
@@ -24,6 +28,7 @@ enum {
   BOUND_PANEL = 2 * BOUND_LANES,        /* columns of a tile, which fill two vectors */
   BOUND_ROWS = 64,                      /* rows that are compared with one panel after another */
   BOUND_PACKED = 256,                   /* descriptors that a chunk packs, in whole panels */
+  BOUND_SEED_STEP = 8,                  /* one of so many panels is searched for the first candidates */
   BOUND_WORDS = MATCH_LENGTH / 2,
   BOUND_DIRECTIONS = 32, /* MATCH_BOUND_VALUES rounded up to whole vectors */
   BOUND_COUNT_MIN = 256, /* shortest second list for which the bound saves time */
@@ -38,7 +43,6 @@ typedef struct bound_list {
   const uint8_t *descriptors;
   uint32_t count;
   uint64_t padded;
-  int32_t *words;       /* [padded][BOUND_WORDS]: the descriptor, two values in a word */
   int32_t *rows;        /* [padded][BOUND_STEPS]: two values of u + BOUND_SHIFT as bytes, twice */
   int32_t *value_norms; /* [padded]: |u|^2 */
   int32_t *norms;       /* [padded]: |descriptor|^2 */
@@ -50,15 +54,14 @@ typedef struct bound_list {
 
 static uint64_t bound_padded(uint32_t count) { return ((uint64_t)count + BOUND_PANEL - 1) / BOUND_PANEL * BOUND_PANEL; }
 
-enum { BOUND_ENTRY_BYTES = (BOUND_WORDS + BOUND_STEPS + 3) * 4 + (BOUND_STEPS + 1) * 2 };
+enum { BOUND_ENTRY_BYTES = (BOUND_STEPS + 3) * 4 + (BOUND_STEPS + 1) * 2 };
 
 /* Returns the bytes of a packed list. */
 static uint64_t bound_list_bytes(uint32_t count) { return (bound_padded(count) * BOUND_ENTRY_BYTES + 63) / 64 * 64; }
 
 static bound_list bound_list_at(const match_side *side, unsigned char *memory) {
   bound_list l = {.descriptors = side->descriptors, .count = side->count, .padded = bound_padded(side->count)};
-  l.words = (int32_t *)(void *)memory;
-  l.rows = l.words + l.padded * BOUND_WORDS;
+  l.rows = (int32_t *)(void *)memory;
   l.value_norms = l.rows + l.padded * BOUND_STEPS;
   l.norms = l.value_norms + l.padded;
   l.errors = (float *)(void *)(l.norms + l.padded);
@@ -91,7 +94,7 @@ static void bound_sums(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS], const int32
 
 /* Packs one descriptor. Entries beyond the list may pass any limit, but they are never compared. */
 static void bound_pack_one(const bound_list *l, uint64_t j, int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
-  int32_t *words = l->words + j * BOUND_WORDS, sums[BOUND_DIRECTIONS], sum = 0;
+  int32_t words[BOUND_WORDS], sums[BOUND_DIRECTIONS], sum = 0;
   int16_t *panel = l->panels + j / BOUND_PANEL * BOUND_PANEL * BOUND_STEPS + j % BOUND_PANEL;
   match_bound bound = {{0}, 0, 0.0f};
   if (j < l->count) {
@@ -133,55 +136,68 @@ typedef struct bound_rows {
   const bound_list *rows, *columns;
   const match_limits *limits;
   match_nearest *nearest;
+  bool confirms; /* confirmation; else search */
   uint32_t count;
   uint32_t number[BOUND_ROWS];
   int32_t values[BOUND_ROWS * BOUND_STEPS];
-  int16_t least[BOUND_ROWS]; /* a candidate is compared if u_a u_b - |u_b|^2 / 2 is larger than this */
+  int16_t words[BOUND_ROWS * MATCH_LENGTH]; /* the descriptors, widened */
+  int16_t least[BOUND_ROWS];                /* a candidate is compared if u_a u_b - |u_b|^2 / 2 is larger than this */
+  int16_t narrowest[BOUND_ROWS];            /* largest value of `least` so far */
 } bound_rows;
 
-/* Sets a row's limit. complete: both nearest of the row are wanted. */
-static void bound_set_limit(bound_rows *b, uint32_t r, bool complete) {
-  const match_nearest *n = &b->nearest[b->number[r]];
-  const double q = b->limits->ratio_squared, nearest = (double)n->nearest_squared;
-  const double squared = complete                      ? (double)n->second_squared
-                         : match_accepts(b->limits, n) ? nearest / q * (1.0 + 1e-9)
-                                                       : q * nearest;
+/* The first bit of each lane in the results of simd_i16_gt_bits. */
+#define BOUND_LANE_BITS (SIMD_I16_BITS == 2 ? UINT64_C(0x5555555555555555) : UINT64_MAX)
+
+/* A candidate that the bound does not rule out. */
+typedef struct bound_candidate {
+  uint32_t row, column;
+} bound_candidate;
+
+/* Returns the value of `least` for a limit of the squared distance. Rounding never rules out more. */
+static int16_t bound_least(const bound_rows *b, uint32_t r, double squared) {
   const uint32_t i = b->number[r];
   const double limit = match_bound_limit(squared, b->rows->errors[i] + b->columns->error);
-  /* A candidate with |u_a|^2 + |u_b|^2 - 2 u_a u_b > limit is ruled out. Rounding never rules out more. */
+  /* A candidate with |u_a|^2 + |u_b|^2 - 2 u_a u_b > limit is ruled out. */
   const double least = floor(((double)b->rows->value_norms[i] - limit) * 0.5) - 1.0;
-  b->least[r] = least > INT16_MIN ? (int16_t)least : INT16_MIN;
+  return least > INT16_MIN ? (int16_t)least : INT16_MIN;
+}
+
+/* Sets a row's limit. */
+static void bound_set_limit(bound_rows *b, uint32_t r) {
+  const match_nearest *n = &b->nearest[b->number[r]];
+  const double q = b->limits->ratio_squared, nearest = (double)n->nearest_squared;
+  const bool passes = match_accepts(b->limits, n);
+  if (b->confirms)
+    b->least[r] = passes ? bound_least(b, r, nearest / q * (1.0 + 1e-9)) : INT16_MAX;
+  else
+    b->least[r] = bound_least(b, r, passes ? (double)n->second_squared : q * nearest);
+  if (b->least[r] > b->narrowest[r]) b->narrowest[r] = b->least[r];
 }
 
 /* Returns the squared distance of row r and column j. */
-static uint32_t bound_square(const bound_rows *b, uint32_t r, uint64_t j) {
-  const int32_t *x = b->rows->words + (size_t)b->number[r] * BOUND_WORDS, *y = b->columns->words + j * BOUND_WORDS;
+SIMD_INLINE uint32_t bound_square(const bound_rows *b, uint32_t r, uint64_t j) {
+  const int16_t *x = b->words + (size_t)r * MATCH_LENGTH;
+  const uint8_t *y = b->columns->descriptors + j * MATCH_LENGTH;
   simd_i32 sum = simd_i32_set1(0);
-  for (int k = 0; k < BOUND_WORDS; k += SIMD_WIDTH) sum = simd_dot_i16(sum, simd_i32_load(x + k), simd_i32_load(y + k));
-  int32_t lanes[SIMD_WIDTH], product = 0;
-  simd_i32_store(lanes, sum);
-  for (int k = 0; k < SIMD_WIDTH; k++) product += lanes[k];
-  return (uint32_t)(b->rows->norms[b->number[r]] + b->columns->norms[j] - 2 * product);
+  for (int k = 0; k < MATCH_LENGTH; k += BOUND_LANES)
+    sum = simd_dot_i16(sum, simd_i32_load((const int32_t *)(const void *)(x + k)), simd_i16_load_u8(y + k));
+  return (uint32_t)(b->rows->norms[b->number[r]] + b->columns->norms[j] - 2 * simd_i32_sum(sum));
 }
 
-/* Compares a row with the remaining candidates of a panel. */
-static void bound_compare(bound_rows *b, uint32_t r, uint64_t first, uint64_t left, bool complete) {
+/* Compares a candidate. */
+static void bound_compare(bound_rows *b, uint32_t r, uint32_t j) {
   match_nearest *n = &b->nearest[b->number[r]];
-  bool changed = false;
-  for (; left != 0; left &= left - 1) {
-    const uint32_t j = (uint32_t)first + (uint32_t)__builtin_ctzll(left) / SIMD_I16_BITS;
-    if (j >= b->columns->count || j == n->nearest || j == n->second) continue;
-    const float square = (float)bound_square(b, r, j);
-    if (square > n->second_squared) continue;
-    match_take(n, j, square);
-    changed = true;
-  }
-  if (changed) bound_set_limit(b, r, complete);
+  const float square = (float)bound_square(b, r, j);
+  if (square > n->second_squared || j == n->nearest || j == n->second) return;
+  const uint32_t nearest = n->nearest;
+  match_take(n, j, square);
+  /* a match that is not the nearest is none, whatever the test says about the nearest */
+  if (b->confirms && n->nearest != nearest) n->second_squared = n->nearest_squared;
+  bound_set_limit(b, r);
 }
 
-/* Finds the candidates of a tile. left[r] has SIMD_I16_BITS bits set for each column of the panel with which row r must
- * be compared. Returns false if there is none. */
-static bool bound_tile(const bound_rows *b, uint32_t r0, uint64_t panel, uint64_t left[TILE_ROWS]) {
+/* Computes u_a u_b - |u_b|^2 / 2 of TILE_ROWS rows and a panel, less a constant of the row. */
+SIMD_INLINE void bound_multiply(const bound_rows *b, uint32_t r0, uint64_t panel, simd_i32 sums[2 * TILE_ROWS]) {
   const int32_t *rows = b->values + (size_t)r0 * BOUND_STEPS;
   const int16_t *columns = b->columns->panels + panel * BOUND_PANEL * BOUND_STEPS;
   const int16_t *halves = b->columns->halves + panel * BOUND_PANEL;
@@ -193,58 +209,136 @@ static bool bound_tile(const bound_rows *b, uint32_t r0, uint64_t panel, uint64_
     sum##r##0 = simd_i16_dot(sum##r##0, a, c0);                                                                        \
     sum##r##1 = simd_i16_dot(sum##r##1, a, c1);                                                                        \
   }
-#define ROW_BITS(r)                                                                                                    \
+#define ROW_STORE(r)                                                                                                   \
   {                                                                                                                    \
-    const simd_i32 least = simd_i16_set1(b->least[r0 + r]);                                                            \
-    left[r] = simd_i16_gt_bits(sum##r##0, least) | (uint64_t)simd_i16_gt_bits(sum##r##1, least) << 32;                 \
-    any |= left[r];                                                                                                    \
+    sums[2 * r] = sum##r##0;                                                                                           \
+    sums[2 * r + 1] = sum##r##1;                                                                                       \
   }
-  uint64_t any = 0;
   EACH_ROW(ROW_DECLARE)
+#pragma GCC unroll 4 /* else every sum is copied in every step */
   for (int k = 0; k < BOUND_STEPS; k++) {
     const simd_i32 c0 = VECTOR(columns + k * BOUND_PANEL, 0), c1 = VECTOR(columns + k * BOUND_PANEL, 1);
     EACH_ROW(ROW_MULTIPLY)
   }
-  EACH_ROW(ROW_BITS)
-  return any != 0;
-#undef VECTOR
+  EACH_ROW(ROW_STORE)
 #undef ROW_DECLARE
 #undef ROW_MULTIPLY
-#undef ROW_BITS
+#undef ROW_STORE
+}
+
+/* Finds the candidates of a tile. left[r] has SIMD_I16_BITS bits set for each column of the panel with which row r must
+ * be compared. Returns false if there is none. */
+SIMD_INLINE bool bound_tile(const bound_rows *b, uint32_t r0, uint64_t panel, uint64_t left[TILE_ROWS]) {
+  simd_i32 sums[2 * TILE_ROWS];
+  uint64_t any = 0;
+  bound_multiply(b, r0, panel, sums);
+  for (int r = 0; r < TILE_ROWS; r++) {
+    const simd_i32 least = simd_i16_set1(b->least[r0 + (uint32_t)r]);
+    left[r] = simd_i16_gt_bits(sums[2 * r], least) | (uint64_t)simd_i16_gt_bits(sums[2 * r + 1], least) << 32;
+    any |= left[r];
+  }
+  return any != 0;
+}
+
+/* Takes the rows' values. Rows beyond the last fill its tile, and have no candidate. */
+static void bound_load(bound_rows *b) {
+  for (uint32_t r = 0; r < (b->count + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS; r++) {
+    int32_t *values = b->values + (size_t)r * BOUND_STEPS;
+    b->least[r] = b->narrowest[r] = r < b->count ? INT16_MIN : INT16_MAX;
+    if (r >= b->count) {
+      memset(values, 0, BOUND_STEPS * sizeof *values);
+      continue;
+    }
+    memcpy(values, b->rows->rows + (size_t)b->number[r] * BOUND_STEPS, BOUND_STEPS * sizeof *values);
+    const uint8_t *from = b->rows->descriptors + (size_t)b->number[r] * MATCH_LENGTH;
+    for (int k = 0; k < MATCH_LENGTH; k++) b->words[(size_t)r * MATCH_LENGTH + (size_t)k] = from[k];
+  }
+}
+
+/* Compares each row of a tile with the nearest by the bound in some panels, and with the nearest in another lane. */
+static void bound_seed_tile(bound_rows *b, uint32_t r0) {
+  const uint64_t panels = b->columns->padded / BOUND_PANEL;
+  simd_i32 best[2 * TILE_ROWS], panel_of[2 * TILE_ROWS], sums[2 * TILE_ROWS];
+  for (int v = 0; v < 2 * TILE_ROWS; v++) {
+    best[v] = simd_i16_set1(INT16_MIN);
+    panel_of[v] = simd_i16_set1(0);
+  }
+  for (uint64_t p = 0; p < panels && p / BOUND_SEED_STEP < INT16_MAX; p += BOUND_SEED_STEP) {
+    const simd_i32 number = simd_i16_set1((int16_t)(p / BOUND_SEED_STEP));
+    bound_multiply(b, r0, p, sums);
+    for (int v = 0; v < 2 * TILE_ROWS; v++) {
+      panel_of[v] = simd_i16_select_gt(sums[v], best[v], number, panel_of[v]);
+      best[v] = simd_i16_max(best[v], sums[v]);
+    }
+  }
+  for (uint32_t r = 0; r < TILE_ROWS && r0 + r < b->count; r++) {
+    int16_t value[BOUND_PANEL], panel[BOUND_PANEL];
+    for (int v = 0; v < 2; v++) {
+      simd_i32_store((int32_t *)(void *)(value + v * BOUND_LANES), best[2 * r + (uint32_t)v]);
+      simd_i32_store((int32_t *)(void *)(panel + v * BOUND_LANES), panel_of[2 * r + (uint32_t)v]);
+    }
+    int first = 0, second = 1;
+    for (int k = 1; k < BOUND_PANEL; k++) {
+      if (value[k] > value[first]) {
+        second = first;
+        first = k;
+      } else if (k != second && value[k] > value[second]) {
+        second = k;
+      }
+    }
+    const int both[2] = {first, second};
+    for (int k = 0; k < 2; k++) {
+      const uint64_t j = (uint64_t)panel[both[k]] * BOUND_SEED_STEP * BOUND_PANEL + (uint64_t)both[k];
+      if (j < b->columns->count) bound_compare(b, r0 + r, (uint32_t)j);
+    }
+  }
 }
 
 /* Compares the rows with all columns. */
-static void bound_scan(bound_rows *b, bool complete) {
+static void bound_scan(bound_rows *b) {
   const uint32_t tiles = (b->count + TILE_ROWS - 1) / TILE_ROWS;
-  for (uint32_t r = 0; r < tiles * TILE_ROWS; r++) {
-    if (r < b->count) {
-      memcpy(b->values + (size_t)r * BOUND_STEPS, b->rows->rows + (size_t)b->number[r] * BOUND_STEPS,
-             BOUND_STEPS * sizeof(int32_t));
-      bound_set_limit(b, r, complete);
-    } else {
-      memset(b->values + (size_t)r * BOUND_STEPS, 0, BOUND_STEPS * sizeof(int32_t));
-      b->least[r] = INT16_MAX;
-    }
-  }
+  const uint32_t columns = b->columns->count;
+  const uint8_t *descriptors = b->columns->descriptors;
+  bound_candidate found[BOUND_ROWS * BOUND_PANEL];
   for (uint64_t p = 0; p < b->columns->padded / BOUND_PANEL; p++) {
+    size_t count = 0;
     for (uint32_t t = 0; t < tiles; t++) {
       uint64_t left[TILE_ROWS];
       if (!bound_tile(b, t * TILE_ROWS, p, left)) continue;
       for (uint32_t r = 0; r < TILE_ROWS; r++)
-        if (left[r] != 0) bound_compare(b, t * TILE_ROWS + r, p * BOUND_PANEL, left[r], complete);
+        for (uint64_t rest = left[r] & BOUND_LANE_BITS; rest != 0; rest &= rest - 1) {
+          const uint64_t j = p * BOUND_PANEL + (uint64_t)__builtin_ctzll(rest) / SIMD_I16_BITS;
+          if (j >= columns) continue;
+          __builtin_prefetch(descriptors + j * MATCH_LENGTH);
+          __builtin_prefetch(descriptors + j * MATCH_LENGTH + 64);
+          found[count++] = (bound_candidate){t * TILE_ROWS + r, (uint32_t)j};
+        }
     }
+    for (size_t k = 0; k < count; k++) bound_compare(b, found[k].row, found[k].column);
   }
 }
 
-/* Finds the rows that pass, and the nearest of each. */
-static void bound_decide(bound_rows *b) {
+/* Finds the rows that pass, and the nearest two of each. */
+static void bound_search(bound_rows *b) {
   for (uint32_t r = 0; r < b->count; r++) b->nearest[b->number[r]] = match_nearest_none();
-  bound_scan(b, false);
+  bound_load(b);
+  for (uint32_t r = 0; r < b->count; r += TILE_ROWS) bound_seed_tile(b, r);
+  for (uint32_t r = 0; r < b->count; r++) {
+    b->narrowest[r] = INT16_MIN;
+    bound_set_limit(b, r);
+  }
+  bound_scan(b);
   uint32_t kept = 0;
-  for (uint32_t r = 0; r < b->count; r++)
-    if (match_accepts(b->limits, &b->nearest[b->number[r]])) b->number[kept++] = b->number[r];
+  for (uint32_t r = 0; r < b->count; r++) {
+    const match_nearest *n = &b->nearest[b->number[r]];
+    if (match_accepts(b->limits, n) && b->narrowest[r] > bound_least(b, r, (double)n->second_squared))
+      b->number[kept++] = b->number[r];
+  }
   b->count = kept;
-  if (kept > 0) bound_scan(b, false);
+  if (kept == 0) return;
+  bound_load(b);
+  for (uint32_t r = 0; r < kept; r++) bound_set_limit(b, r);
+  bound_scan(b);
 }
 
 /* Matching in one direction, of all rows or of `count` of them. */
@@ -252,22 +346,29 @@ typedef struct bound_job {
   const bound_list *rows, *columns;
   const match_limits *limits;
   match_nearest *nearest;
-  const uint32_t *wanted; /* numbers of the rows; null: all rows */
+  const uint32_t *wanted; /* numbers of the rows to confirm; null: all rows are searched */
   uint32_t count;
-  bool complete; /* whether the rows are known to pass, and their second nearest are wanted */
 } bound_job;
 
 static void bound_task(void *argument, int32_t chunk, int32_t worker) {
   const bound_job *job = argument;
-  bound_rows b = {.rows = job->rows, .columns = job->columns, .limits = job->limits, .nearest = job->nearest};
+  bound_rows b;
   const uint32_t first = (uint32_t)chunk * BOUND_ROWS, left = job->count - first;
   (void)worker;
+  b.rows = job->rows;
+  b.columns = job->columns;
+  b.limits = job->limits;
+  b.nearest = job->nearest;
+  b.confirms = job->wanted != NULL;
   b.count = left < BOUND_ROWS ? left : BOUND_ROWS;
   for (uint32_t r = 0; r < b.count; r++) b.number[r] = job->wanted ? job->wanted[first + r] : first + r;
-  if (job->complete)
-    bound_scan(&b, true);
-  else
-    bound_decide(&b);
+  if (!b.confirms) {
+    bound_search(&b);
+    return;
+  }
+  bound_load(&b);
+  for (uint32_t r = 0; r < b.count; r++) bound_set_limit(&b, r);
+  bound_scan(&b);
 }
 
 static int32_t bound_chunks(uint64_t count, uint64_t of_one) { return (int32_t)((count + of_one - 1) / of_one); }
@@ -281,7 +382,7 @@ static bool bound_serves(const match_args *a) {
 
 static uint64_t bound_work_bytes(const match_args *a) {
   return bound_list_bytes(a->first.count) + bound_list_bytes(a->second.count) +
-         (uint64_t)a->second.count * sizeof(uint32_t);
+         ((uint64_t)a->first.count + a->second.count) * sizeof(uint32_t);
 }
 
 static void bound_match(stage_queue *queue, const match_args *a) {
@@ -292,35 +393,24 @@ static void bound_match(stage_queue *queue, const match_args *a) {
   queue_run(queue, bound_chunks(first.count, BOUND_PACKED), bound_pack_task, &first);
   second.error = bound_error(&second);
   first.error = bound_error(&first);
-  bound_job job = {&first, &second, a->limits, a->forward, NULL, first.count, false};
-  queue_run(queue, bound_chunks(job.count, BOUND_ROWS), bound_task, &job);
-  /* Collect the nearest of the rows that pass, each once. */
-  for (uint32_t j = 0; j < second.count; j++) a->backward[j] = match_nearest_none();
-  for (uint32_t i = 0; i < first.count; i++) {
-    match_nearest *back = match_accepts(a->limits, &a->forward[i]) ? &a->backward[a->forward[i].nearest] : NULL;
-    if (back && back->nearest == MATCH_NONE) {
-      back->nearest = 0;
-      wanted[count++] = a->forward[i].nearest;
+  /* the second nearest are wanted of the side that is searched */
+  const bound_list *side = a->exchanged ? &second : &first, *other = a->exchanged ? &first : &second;
+  match_nearest *search = a->exchanged ? a->backward : a->forward, *found = a->exchanged ? a->forward : a->backward;
+  const bound_job job = {side, other, a->limits, search, NULL, side->count};
+  queue_run(queue, bound_chunks(job.count, BOUND_ROWS), bound_task, (void *)(uintptr_t)&job);
+  /* Collect the nearest of the rows that pass, each once, with the nearest of the rows that found it. */
+  for (uint32_t j = 0; j < other->count; j++) found[j] = match_nearest_none();
+  for (uint32_t i = 0; i < side->count; i++) {
+    if (!match_accepts(a->limits, &search[i])) continue;
+    match_nearest *back = &found[search[i].nearest];
+    if (back->nearest == MATCH_NONE) wanted[count++] = search[i].nearest;
+    if (match_before(search[i].nearest_squared, i, back->nearest_squared, back->nearest)) {
+      back->nearest = i;
+      back->nearest_squared = search[i].nearest_squared;
     }
   }
-  job = (bound_job){&second, &first, a->limits, a->backward, wanted, count, false};
-  queue_run(queue, bound_chunks(count, BOUND_ROWS), bound_task, &job);
-  /* Collect the remaining pairs, in the order of the list whose second nearest are wanted. */
-  uint32_t pairs = 0;
-  for (uint32_t n = 0; n < count; n++) {
-    const uint32_t j = wanted[n], i = a->backward[j].nearest;
-    if (match_accepts(a->limits, &a->backward[j]) && match_accepts(a->limits, &a->forward[i]) &&
-        a->forward[i].nearest == j)
-      wanted[pairs++] = a->exchanged ? j : i;
-  }
-  job.complete = true;
-  job.count = pairs;
-  if (!a->exchanged) {
-    job.rows = &first;
-    job.columns = &second;
-    job.nearest = a->forward;
-  }
-  queue_run(queue, bound_chunks(pairs, BOUND_ROWS), bound_task, &job);
+  const bound_job confirmation = {other, side, a->limits, found, wanted, count};
+  queue_run(queue, bound_chunks(count, BOUND_ROWS), bound_task, (void *)(uintptr_t)&confirmation);
 }
 
 #endif

@@ -11,8 +11,7 @@
 #include "cpu/simd/match_guided_simd.h"
 #include "cpu/simd/match_tile_simd.h"
 #include "cpu/simd/stages_simd.h"
-/* Where bytes are multiplied in one instruction, all distances are faster than the bound. */
-#if defined(SIMD_HAS_I16) && DOT_VALUES == 2
+#if defined(SIMD_HAS_I16)
 #  include "cpu/simd/match_bound_simd.h"
 #else
 static bool bound_serves(const match_args *a) {

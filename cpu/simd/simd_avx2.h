@@ -91,6 +91,21 @@ SIMD_INLINE simd_i32 simd_i16_set1(int16_t v) { return _mm256_set1_epi16(v); }
 SIMD_INLINE uint32_t simd_i16_gt_bits(simd_i32 a, simd_i32 b) {
   return (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(a, b));
 }
+SIMD_INLINE simd_i32 simd_i16_max(simd_i32 a, simd_i32 b) { return _mm256_max_epi16(a, b); }
+/* a > b ? yes : no, in each 16-bit lane */
+SIMD_INLINE simd_i32 simd_i16_select_gt(simd_i32 a, simd_i32 b, simd_i32 yes, simd_i32 no) {
+  return _mm256_blendv_epi8(no, yes, _mm256_cmpgt_epi16(a, b));
+}
+/* Loads 2 * SIMD_WIDTH unsigned bytes and widens them to 16 bits. */
+SIMD_INLINE simd_i32 simd_i16_load_u8(const uint8_t *p) {
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+/* Returns the sum of all 32-bit lanes, which wraps. */
+SIMD_INLINE int32_t simd_i32_sum(simd_i32 a) {
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
 /* n must be a constant */
 #define simd_i32_shift_left(a, n)       _mm256_slli_epi32((a), (n))
 #define simd_i32_shift_right(a, n)      _mm256_srli_epi32((a), (n)) /* zeros are shifted in */

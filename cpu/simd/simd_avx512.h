@@ -91,6 +91,17 @@ SIMD_INLINE simd_i32 simd_i16_set1(int16_t v) { return _mm512_set1_epi16(v); }
 /* Where a > b: SIMD_I16_BITS bits for each lane. */
 #define SIMD_I16_BITS 1
 SIMD_INLINE uint32_t simd_i16_gt_bits(simd_i32 a, simd_i32 b) { return (uint32_t)_mm512_cmpgt_epi16_mask(a, b); }
+SIMD_INLINE simd_i32 simd_i16_max(simd_i32 a, simd_i32 b) { return _mm512_max_epi16(a, b); }
+/* a > b ? yes : no, in each 16-bit lane */
+SIMD_INLINE simd_i32 simd_i16_select_gt(simd_i32 a, simd_i32 b, simd_i32 yes, simd_i32 no) {
+  return _mm512_mask_blend_epi16(_mm512_cmpgt_epi16_mask(a, b), no, yes);
+}
+/* Loads 2 * SIMD_WIDTH unsigned bytes and widens them to 16 bits. */
+SIMD_INLINE simd_i32 simd_i16_load_u8(const uint8_t *p) {
+  return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+/* Returns the sum of all 32-bit lanes, which wraps. */
+SIMD_INLINE int32_t simd_i32_sum(simd_i32 a) { return _mm512_reduce_add_epi32(a); }
 /* n must be a constant */
 #define simd_i32_shift_left(a, n)       _mm512_slli_epi32((a), (n))
 #define simd_i32_shift_right(a, n)      _mm512_srli_epi32((a), (n)) /* zeros are shifted in */
