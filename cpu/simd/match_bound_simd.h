@@ -9,9 +9,12 @@
  * candidate so far and q = ratio^2.
  *
  * Search, for all rows of that side: if the row fails the ratio test so far, only a candidate below q d can make it
- * pass. If it passes so far, only a candidate up to the second nearest can change the result. All others are ruled out.
- * The first two candidates are the nearest by the bound in an eighth of the list, so that few are compared until the
- * limits are narrow. A row that passes in the end, but had a narrower limit while it failed, is searched again.
+ * pass. If it passes so far, only a candidate up to d / q can make it fail. All others are ruled out. The first two
+ * candidates are the nearest by the bound in an eighth of the list, so that few are compared until the limits are
+ * narrow.
+ *
+ * Completion, for the rows that pass, unless their limits were wide enough: candidates up to the second nearest so far
+ * are compared. This also finds those that were ruled out while the row failed.
  *
  * Confirmation, for the features of the other side that were found: the nearest row that found it is its match unless a
  * candidate up to d / q fails the test.
@@ -22,13 +25,38 @@
 #include "cpu/simd/match_tile_simd.h"
 #include "stages/match_bound.h"
 
+/* Lanes of the products: 32 bits where four bytes are multiplied in one instruction, else 16. */
+#if DOT_VALUES == 4
+typedef int32_t bound_lane;
+#  define BOUND_LANE_MIN                 INT32_MIN
+#  define BOUND_LANE_MAX                 INT32_MAX
+#  define BOUND_LANE_BITS                1 /* bits of a lane in the results of bound_gt_bits */
+#  define bound_dot(sum, row, column)    simd_dot_bytes((sum), (row), (column))
+#  define bound_set1(v)                  simd_i32_set1(v)
+#  define bound_gt_bits(a, b)            simd_bits(simd_i32_gt((a), (b)))
+#  define bound_max(a, b)                simd_i32_max((a), (b))
+#  define bound_select_gt(a, b, yes, no) simd_i32_select(simd_i32_gt((a), (b)), (yes), (no))
+#else
+typedef int16_t bound_lane;
+#  define BOUND_LANE_MIN                 INT16_MIN
+#  define BOUND_LANE_MAX                 INT16_MAX
+#  define BOUND_LANE_BITS                SIMD_I16_BITS
+#  define bound_dot(sum, row, column)    simd_i16_dot((sum), (row), (column))
+#  define bound_set1(v)                  simd_i16_set1(v)
+#  define bound_gt_bits(a, b)            simd_i16_gt_bits((a), (b))
+#  define bound_max(a, b)                simd_i16_max((a), (b))
+#  define bound_select_gt(a, b, yes, no) simd_i16_select_gt((a), (b), (yes), (no))
+#endif
+
 enum {
-  BOUND_STEPS = MATCH_BOUND_VALUES / 2, /* pairs of values */
-  BOUND_LANES = 2 * SIMD_WIDTH,         /* 16-bit lanes of a vector */
-  BOUND_PANEL = 2 * BOUND_LANES,        /* columns of a tile, which fill two vectors */
-  BOUND_ROWS = 64,                      /* rows that are compared with one panel after another */
-  BOUND_PACKED = 256,                   /* descriptors that a chunk packs, in whole panels */
-  BOUND_SEED_STEP = 8,                  /* one of so many panels is searched for the first candidates */
+  BOUND_VALUES = DOT_VALUES, /* values that a lane multiplies in one product */
+  BOUND_STEPS = MATCH_BOUND_VALUES / BOUND_VALUES,
+  BOUND_LANES = 4 * SIMD_WIDTH / BOUND_VALUES, /* lanes of a vector */
+  BOUND_VECTORS = BOUND_VALUES,                /* vectors of a panel: 2, or 4 where registers suffice */
+  BOUND_PANEL = BOUND_VECTORS * BOUND_LANES,   /* columns of a tile */
+  BOUND_ROWS = 64,                             /* rows that are compared with one panel after another */
+  BOUND_PACKED = 256,                          /* descriptors that a chunk packs, in whole panels */
+  BOUND_SEED_STEP = 8,                         /* one of so many panels is searched for the first candidates */
   BOUND_WORDS = MATCH_LENGTH / 2,
   BOUND_DIRECTIONS = 32, /* MATCH_BOUND_VALUES rounded up to whole vectors */
   BOUND_COUNT_MIN = 256, /* shortest second list for which the bound saves time */
@@ -37,24 +65,25 @@ enum {
 _Static_assert(BOUND_PACKED % BOUND_PANEL == 0 && BOUND_ROWS % (int)TILE_ROWS == 0, "whole panels and tiles");
 _Static_assert(BOUND_SHIFT > (int)MATCH_BOUND_MAX && BOUND_SHIFT + (int)MATCH_BOUND_MAX <= 127,
                "values of rows are 1 to 127");
+_Static_assert(BOUND_PANEL *BOUND_LANE_BITS <= 64 && MATCH_BOUND_VALUES % BOUND_VALUES == 0, "masks of 64 bits");
 
 /* A packed list, padded to whole panels. u is the vector of the bound (stages/match_bound.h). */
 typedef struct bound_list {
   const uint8_t *descriptors;
   uint32_t count;
   uint64_t padded;
-  int32_t *rows;        /* [padded][BOUND_STEPS]: two values of u + BOUND_SHIFT as bytes, twice */
+  int32_t *rows;        /* [padded][BOUND_STEPS]: values of u + BOUND_SHIFT as bytes; two values twice */
   int32_t *value_norms; /* [padded]: |u|^2 */
   int32_t *norms;       /* [padded]: |descriptor|^2 */
   float *errors;        /* [padded] */
-  int16_t *panels;      /* [padded / BOUND_PANEL][BOUND_STEPS][BOUND_PANEL]: two values of u as bytes */
-  int16_t *halves;      /* [padded]: -|u|^2 / 2, rounded up, minus BOUND_SHIFT times the sum of u */
+  bound_lane *panels;   /* [padded / BOUND_PANEL][BOUND_STEPS][BOUND_PANEL]: values of u as bytes */
+  bound_lane *halves;   /* [padded]: -|u|^2 / 2, rounded up, minus BOUND_SHIFT times the sum of u */
   float error;          /* largest error of the list */
 } bound_list;
 
 static uint64_t bound_padded(uint32_t count) { return ((uint64_t)count + BOUND_PANEL - 1) / BOUND_PANEL * BOUND_PANEL; }
 
-enum { BOUND_ENTRY_BYTES = (BOUND_STEPS + 3) * 4 + (BOUND_STEPS + 1) * 2 };
+enum { BOUND_ENTRY_BYTES = (BOUND_STEPS + 3) * 4 + (BOUND_STEPS + 1) * (int)sizeof(bound_lane) };
 
 /* Returns the bytes of a packed list. */
 static uint64_t bound_list_bytes(uint32_t count) { return (bound_padded(count) * BOUND_ENTRY_BYTES + 63) / 64 * 64; }
@@ -65,7 +94,7 @@ static bound_list bound_list_at(const match_side *side, unsigned char *memory) {
   l.value_norms = l.rows + l.padded * BOUND_STEPS;
   l.norms = l.value_norms + l.padded;
   l.errors = (float *)(void *)(l.norms + l.padded);
-  l.panels = (int16_t *)(void *)(l.errors + l.padded);
+  l.panels = (bound_lane *)(void *)(l.errors + l.padded);
   l.halves = l.panels + l.padded * BOUND_STEPS;
   return l;
 }
@@ -92,10 +121,10 @@ static void bound_sums(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS], const int32
   for (int v = 0; v < BOUND_DIRECTIONS / SIMD_WIDTH; v++) simd_i32_store(sums + v * SIMD_WIDTH, sum[v]);
 }
 
-/* Packs one descriptor. Entries beyond the list may pass any limit, but they are never compared. */
+/* Packs one descriptor. Entries beyond the list pass no limit. */
 static void bound_pack_one(const bound_list *l, uint64_t j, int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
   int32_t words[BOUND_WORDS], sums[BOUND_DIRECTIONS], sum = 0;
-  int16_t *panel = l->panels + j / BOUND_PANEL * BOUND_PANEL * BOUND_STEPS + j % BOUND_PANEL;
+  bound_lane *panel = l->panels + j / BOUND_PANEL * BOUND_PANEL * BOUND_STEPS + j % BOUND_PANEL;
   match_bound bound = {{0}, 0, 0.0f};
   if (j < l->count) {
     const uint8_t *from = l->descriptors + j * MATCH_LENGTH;
@@ -105,14 +134,18 @@ static void bound_pack_one(const bound_list *l, uint64_t j, int32_t table[BOUND_
     l->norms[j] = (int32_t)norm_of(from);
   }
   for (int k = 0; k < BOUND_STEPS; k++) {
-    const int low = bound.values[2 * k], high = bound.values[2 * k + 1];
-    const uint32_t shifted = (uint32_t)(low + BOUND_SHIFT) | (uint32_t)(high + BOUND_SHIFT) << 8;
-    l->rows[j * BOUND_STEPS + (uint64_t)k] = (int32_t)(shifted | shifted << 16);
-    panel[k * BOUND_PANEL] = (int16_t)((uint32_t)(uint8_t)low | (uint32_t)(uint8_t)high << 8);
-    sum += low + high;
+    uint32_t bytes = 0, shifted = 0;
+    for (int i = 0; i < BOUND_VALUES; i++) {
+      const int value = bound.values[BOUND_VALUES * k + i];
+      bytes |= (uint32_t)(uint8_t)value << 8 * i;
+      shifted |= (uint32_t)(value + BOUND_SHIFT) << 8 * i;
+      sum += value;
+    }
+    l->rows[j * BOUND_STEPS + (uint64_t)k] = (int32_t)(BOUND_VALUES == 2 ? shifted | shifted << 16 : shifted);
+    panel[k * BOUND_PANEL] = (bound_lane)bytes;
   }
   l->value_norms[j] = bound.norm;
-  l->halves[j] = (int16_t)(-(bound.norm / 2) - BOUND_SHIFT * sum);
+  l->halves[j] = j < l->count ? (bound_lane)(-(bound.norm / 2) - BOUND_SHIFT * sum) : BOUND_LANE_MIN;
   l->errors[j] = bound.error;
 }
 
@@ -131,22 +164,25 @@ static float bound_error(const bound_list *l) {
   return error;
 }
 
+/* What a scan of all columns is for. */
+typedef enum bound_purpose { BOUND_SEARCH, BOUND_COMPLETE, BOUND_CONFIRM } bound_purpose;
+
 /* Rows that are compared at one time. The nearest two of row r are in nearest[number[r]]. */
 typedef struct bound_rows {
   const bound_list *rows, *columns;
   const match_limits *limits;
   match_nearest *nearest;
-  bool confirms; /* confirmation; else search */
+  bound_purpose purpose;
   uint32_t count;
   uint32_t number[BOUND_ROWS];
   int32_t values[BOUND_ROWS * BOUND_STEPS];
   int16_t words[BOUND_ROWS * MATCH_LENGTH]; /* the descriptors, widened */
-  int16_t least[BOUND_ROWS];                /* a candidate is compared if u_a u_b - |u_b|^2 / 2 is larger than this */
-  int16_t narrowest[BOUND_ROWS];            /* largest value of `least` so far */
+  bound_lane least[BOUND_ROWS];             /* a candidate is compared if u_a u_b - |u_b|^2 / 2 is larger than this */
+  bound_lane narrowest[BOUND_ROWS];         /* largest value of `least` so far */
 } bound_rows;
 
-/* The first bit of each lane in the results of simd_i16_gt_bits. */
-#define BOUND_LANE_BITS (SIMD_I16_BITS == 2 ? UINT64_C(0x5555555555555555) : UINT64_MAX)
+/* The first bit of each lane in a tile's mask. */
+#define BOUND_FIRST_BITS (BOUND_LANE_BITS == 2 ? UINT64_C(0x5555555555555555) : UINT64_MAX)
 
 /* A candidate that the bound does not rule out. */
 typedef struct bound_candidate {
@@ -154,12 +190,12 @@ typedef struct bound_candidate {
 } bound_candidate;
 
 /* Returns the value of `least` for a limit of the squared distance. Rounding never rules out more. */
-static int16_t bound_least(const bound_rows *b, uint32_t r, double squared) {
+static bound_lane bound_least(const bound_rows *b, uint32_t r, double squared) {
   const uint32_t i = b->number[r];
   const double limit = match_bound_limit(squared, b->rows->errors[i] + b->columns->error);
   /* A candidate with |u_a|^2 + |u_b|^2 - 2 u_a u_b > limit is ruled out. */
   const double least = floor(((double)b->rows->value_norms[i] - limit) * 0.5) - 1.0;
-  return least > INT16_MIN ? (int16_t)least : INT16_MIN;
+  return least > (double)BOUND_LANE_MIN ? (bound_lane)least : BOUND_LANE_MIN;
 }
 
 /* Sets a row's limit. */
@@ -167,10 +203,13 @@ static void bound_set_limit(bound_rows *b, uint32_t r) {
   const match_nearest *n = &b->nearest[b->number[r]];
   const double q = b->limits->ratio_squared, nearest = (double)n->nearest_squared;
   const bool passes = match_accepts(b->limits, n);
-  if (b->confirms)
-    b->least[r] = passes ? bound_least(b, r, nearest / q * (1.0 + 1e-9)) : INT16_MAX;
+  if (b->purpose == BOUND_CONFIRM && !passes)
+    b->least[r] = BOUND_LANE_MAX;
   else
-    b->least[r] = bound_least(b, r, passes ? (double)n->second_squared : q * nearest);
+    b->least[r] = bound_least(b, r,
+                              !passes                        ? q * nearest
+                              : b->purpose == BOUND_COMPLETE ? (double)n->second_squared
+                                                             : nearest / q * (1.0 + 1e-9));
   if (b->least[r] > b->narrowest[r]) b->narrowest[r] = b->least[r];
 }
 
@@ -179,7 +218,7 @@ SIMD_INLINE uint32_t bound_square(const bound_rows *b, uint32_t r, uint64_t j) {
   const int16_t *x = b->words + (size_t)r * MATCH_LENGTH;
   const uint8_t *y = b->columns->descriptors + j * MATCH_LENGTH;
   simd_i32 sum = simd_i32_set1(0);
-  for (int k = 0; k < MATCH_LENGTH; k += BOUND_LANES)
+  for (int k = 0; k < MATCH_LENGTH; k += 2 * SIMD_WIDTH)
     sum = simd_dot_i16(sum, simd_i32_load((const int32_t *)(const void *)(x + k)), simd_i16_load_u8(y + k));
   return (uint32_t)(b->rows->norms[b->number[r]] + b->columns->norms[j] - 2 * simd_i32_sum(sum));
 }
@@ -192,49 +231,62 @@ static void bound_compare(bound_rows *b, uint32_t r, uint32_t j) {
   const uint32_t nearest = n->nearest;
   match_take(n, j, square);
   /* a match that is not the nearest is none, whatever the test says about the nearest */
-  if (b->confirms && n->nearest != nearest) n->second_squared = n->nearest_squared;
+  if (b->purpose == BOUND_CONFIRM && n->nearest != nearest) n->second_squared = n->nearest_squared;
   bound_set_limit(b, r);
 }
 
 /* Computes u_a u_b - |u_b|^2 / 2 of TILE_ROWS rows and a panel, less a constant of the row. */
-SIMD_INLINE void bound_multiply(const bound_rows *b, uint32_t r0, uint64_t panel, simd_i32 sums[2 * TILE_ROWS]) {
+SIMD_INLINE void bound_multiply(const bound_rows *b, uint32_t r0, uint64_t panel,
+                                simd_i32 sums[TILE_ROWS * BOUND_VECTORS]) {
   const int32_t *rows = b->values + (size_t)r0 * BOUND_STEPS;
-  const int16_t *columns = b->columns->panels + panel * BOUND_PANEL * BOUND_STEPS;
-  const int16_t *halves = b->columns->halves + panel * BOUND_PANEL;
-#define VECTOR(from, v) simd_i32_load((const int32_t *)(const void *)((from) + (v)*BOUND_LANES))
-#define ROW_DECLARE(r)  simd_i32 sum##r##0 = VECTOR(halves, 0), sum##r##1 = VECTOR(halves, 1);
+  const bound_lane *columns = b->columns->panels + panel * BOUND_PANEL * BOUND_STEPS;
+  const bound_lane *halves = b->columns->halves + panel * BOUND_PANEL;
+#if DOT_VALUES == 4
+#  define EACH_PART(DO, r) DO(r, 0) DO(r, 1) DO(r, 2) DO(r, 3)
+#else
+#  define EACH_PART(DO, r) DO(r, 0) DO(r, 1)
+#endif
+#define PART(from, v)  simd_i32_load((const int32_t *)(const void *)((from) + (v)*BOUND_LANES))
+#define DECLARE(r, v)  simd_i32 sum##r##v = PART(halves, v);
+#define LOAD(r, v)     const simd_i32 c##v = PART(columns + k * BOUND_PANEL, v);
+#define MULTIPLY(r, v) sum##r##v = bound_dot(sum##r##v, a##r, c##v);
+#define STORE(r, v)    sums[r * BOUND_VECTORS + v] = sum##r##v;
+#define ROW_DECLARE(r) EACH_PART(DECLARE, r)
 #define ROW_MULTIPLY(r)                                                                                                \
   {                                                                                                                    \
-    const simd_i32 a = simd_i32_set1(rows[r * BOUND_STEPS + k]);                                                       \
-    sum##r##0 = simd_i16_dot(sum##r##0, a, c0);                                                                        \
-    sum##r##1 = simd_i16_dot(sum##r##1, a, c1);                                                                        \
+    const simd_i32 a##r = simd_i32_set1(rows[r * BOUND_STEPS + k]);                                                    \
+    EACH_PART(MULTIPLY, r)                                                                                             \
   }
-#define ROW_STORE(r)                                                                                                   \
-  {                                                                                                                    \
-    sums[2 * r] = sum##r##0;                                                                                           \
-    sums[2 * r + 1] = sum##r##1;                                                                                       \
-  }
+#define ROW_STORE(r) EACH_PART(STORE, r)
   EACH_ROW(ROW_DECLARE)
 #pragma GCC unroll 4 /* else every sum is copied in every step */
   for (int k = 0; k < BOUND_STEPS; k++) {
-    const simd_i32 c0 = VECTOR(columns + k * BOUND_PANEL, 0), c1 = VECTOR(columns + k * BOUND_PANEL, 1);
+    EACH_PART(LOAD, 0)
     EACH_ROW(ROW_MULTIPLY)
   }
   EACH_ROW(ROW_STORE)
+#undef EACH_PART
+#undef PART
+#undef DECLARE
+#undef LOAD
+#undef MULTIPLY
+#undef STORE
 #undef ROW_DECLARE
 #undef ROW_MULTIPLY
 #undef ROW_STORE
 }
 
-/* Finds the candidates of a tile. left[r] has SIMD_I16_BITS bits set for each column of the panel with which row r must
- * be compared. Returns false if there is none. */
+/* Finds the candidates of a tile. left[r] has BOUND_LANE_BITS bits set for each column of the panel with which row r
+ * must be compared. Returns false if there is none. */
 SIMD_INLINE bool bound_tile(const bound_rows *b, uint32_t r0, uint64_t panel, uint64_t left[TILE_ROWS]) {
-  simd_i32 sums[2 * TILE_ROWS];
+  simd_i32 sums[TILE_ROWS * BOUND_VECTORS];
   uint64_t any = 0;
   bound_multiply(b, r0, panel, sums);
   for (int r = 0; r < TILE_ROWS; r++) {
-    const simd_i32 least = simd_i16_set1(b->least[r0 + (uint32_t)r]);
-    left[r] = simd_i16_gt_bits(sums[2 * r], least) | (uint64_t)simd_i16_gt_bits(sums[2 * r + 1], least) << 32;
+    const simd_i32 least = bound_set1(b->least[r0 + (uint32_t)r]);
+    left[r] = 0;
+    for (int v = 0; v < BOUND_VECTORS; v++)
+      left[r] |= (uint64_t)bound_gt_bits(sums[r * BOUND_VECTORS + v], least) << v * (BOUND_LANES * BOUND_LANE_BITS);
     any |= left[r];
   }
   return any != 0;
@@ -244,7 +296,7 @@ SIMD_INLINE bool bound_tile(const bound_rows *b, uint32_t r0, uint64_t panel, ui
 static void bound_load(bound_rows *b) {
   for (uint32_t r = 0; r < (b->count + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS; r++) {
     int32_t *values = b->values + (size_t)r * BOUND_STEPS;
-    b->least[r] = b->narrowest[r] = r < b->count ? INT16_MIN : INT16_MAX;
+    b->least[r] = b->narrowest[r] = r < b->count ? BOUND_LANE_MIN : BOUND_LANE_MAX;
     if (r >= b->count) {
       memset(values, 0, BOUND_STEPS * sizeof *values);
       continue;
@@ -258,24 +310,24 @@ static void bound_load(bound_rows *b) {
 /* Compares each row of a tile with the nearest by the bound in some panels, and with the nearest in another lane. */
 static void bound_seed_tile(bound_rows *b, uint32_t r0) {
   const uint64_t panels = b->columns->padded / BOUND_PANEL;
-  simd_i32 best[2 * TILE_ROWS], panel_of[2 * TILE_ROWS], sums[2 * TILE_ROWS];
-  for (int v = 0; v < 2 * TILE_ROWS; v++) {
-    best[v] = simd_i16_set1(INT16_MIN);
-    panel_of[v] = simd_i16_set1(0);
+  simd_i32 best[TILE_ROWS * BOUND_VECTORS], panel_of[TILE_ROWS * BOUND_VECTORS], sums[TILE_ROWS * BOUND_VECTORS];
+  for (int v = 0; v < TILE_ROWS * BOUND_VECTORS; v++) {
+    best[v] = bound_set1(BOUND_LANE_MIN);
+    panel_of[v] = bound_set1(0);
   }
   for (uint64_t p = 0; p < panels && p / BOUND_SEED_STEP < INT16_MAX; p += BOUND_SEED_STEP) {
-    const simd_i32 number = simd_i16_set1((int16_t)(p / BOUND_SEED_STEP));
+    const simd_i32 number = bound_set1((bound_lane)(p / BOUND_SEED_STEP));
     bound_multiply(b, r0, p, sums);
-    for (int v = 0; v < 2 * TILE_ROWS; v++) {
-      panel_of[v] = simd_i16_select_gt(sums[v], best[v], number, panel_of[v]);
-      best[v] = simd_i16_max(best[v], sums[v]);
+    for (int v = 0; v < TILE_ROWS * BOUND_VECTORS; v++) {
+      panel_of[v] = bound_select_gt(sums[v], best[v], number, panel_of[v]);
+      best[v] = bound_max(best[v], sums[v]);
     }
   }
   for (uint32_t r = 0; r < TILE_ROWS && r0 + r < b->count; r++) {
-    int16_t value[BOUND_PANEL], panel[BOUND_PANEL];
-    for (int v = 0; v < 2; v++) {
-      simd_i32_store((int32_t *)(void *)(value + v * BOUND_LANES), best[2 * r + (uint32_t)v]);
-      simd_i32_store((int32_t *)(void *)(panel + v * BOUND_LANES), panel_of[2 * r + (uint32_t)v]);
+    bound_lane value[BOUND_PANEL], panel[BOUND_PANEL];
+    for (uint32_t v = 0; v < BOUND_VECTORS; v++) {
+      simd_i32_store((int32_t *)(void *)(value + v * BOUND_LANES), best[r * BOUND_VECTORS + v]);
+      simd_i32_store((int32_t *)(void *)(panel + v * BOUND_LANES), panel_of[r * BOUND_VECTORS + v]);
     }
     int first = 0, second = 1;
     for (int k = 1; k < BOUND_PANEL; k++) {
@@ -294,25 +346,32 @@ static void bound_seed_tile(bound_rows *b, uint32_t r0) {
   }
 }
 
+/* Lists the candidates of a row in a panel. Few rows have more than one, so the first needs no branch. */
+SIMD_INLINE size_t bound_list_row(const bound_list *columns, uint64_t mask, uint32_t row, uint32_t first,
+                                  bound_candidate *found) {
+  const uint32_t j = first + (uint32_t)__builtin_ctzll(mask | UINT64_C(1) << 63) / BOUND_LANE_BITS;
+  const uint8_t *descriptor = columns->descriptors + (size_t)j * MATCH_LENGTH;
+  size_t count = mask != 0;
+  __builtin_prefetch(descriptor);
+  __builtin_prefetch(descriptor + MATCH_LENGTH / 2);
+  found[0] = (bound_candidate){row, j};
+  for (mask &= mask - 1; mask != 0 && count > 0; mask &= mask - 1)
+    found[count++] = (bound_candidate){row, first + (uint32_t)__builtin_ctzll(mask) / BOUND_LANE_BITS};
+  return count;
+}
+
 /* Compares the rows with all columns. */
 static void bound_scan(bound_rows *b) {
   const uint32_t tiles = (b->count + TILE_ROWS - 1) / TILE_ROWS;
-  const uint32_t columns = b->columns->count;
-  const uint8_t *descriptors = b->columns->descriptors;
-  bound_candidate found[BOUND_ROWS * BOUND_PANEL];
+  bound_candidate found[BOUND_ROWS * BOUND_PANEL + 1];
   for (uint64_t p = 0; p < b->columns->padded / BOUND_PANEL; p++) {
     size_t count = 0;
     for (uint32_t t = 0; t < tiles; t++) {
       uint64_t left[TILE_ROWS];
       if (!bound_tile(b, t * TILE_ROWS, p, left)) continue;
       for (uint32_t r = 0; r < TILE_ROWS; r++)
-        for (uint64_t rest = left[r] & BOUND_LANE_BITS; rest != 0; rest &= rest - 1) {
-          const uint64_t j = p * BOUND_PANEL + (uint64_t)__builtin_ctzll(rest) / SIMD_I16_BITS;
-          if (j >= columns) continue;
-          __builtin_prefetch(descriptors + j * MATCH_LENGTH);
-          __builtin_prefetch(descriptors + j * MATCH_LENGTH + 64);
-          found[count++] = (bound_candidate){t * TILE_ROWS + r, (uint32_t)j};
-        }
+        count += bound_list_row(b->columns, left[r] & BOUND_FIRST_BITS, t * TILE_ROWS + r, (uint32_t)(p * BOUND_PANEL),
+                                found + count);
     }
     for (size_t k = 0; k < count; k++) bound_compare(b, found[k].row, found[k].column);
   }
@@ -324,7 +383,7 @@ static void bound_search(bound_rows *b) {
   bound_load(b);
   for (uint32_t r = 0; r < b->count; r += TILE_ROWS) bound_seed_tile(b, r);
   for (uint32_t r = 0; r < b->count; r++) {
-    b->narrowest[r] = INT16_MIN;
+    b->narrowest[r] = BOUND_LANE_MIN;
     bound_set_limit(b, r);
   }
   bound_scan(b);
@@ -335,6 +394,7 @@ static void bound_search(bound_rows *b) {
       b->number[kept++] = b->number[r];
   }
   b->count = kept;
+  b->purpose = BOUND_COMPLETE;
   if (kept == 0) return;
   bound_load(b);
   for (uint32_t r = 0; r < kept; r++) bound_set_limit(b, r);
@@ -359,10 +419,10 @@ static void bound_task(void *argument, int32_t chunk, int32_t worker) {
   b.columns = job->columns;
   b.limits = job->limits;
   b.nearest = job->nearest;
-  b.confirms = job->wanted != NULL;
+  b.purpose = job->wanted ? BOUND_CONFIRM : BOUND_SEARCH;
   b.count = left < BOUND_ROWS ? left : BOUND_ROWS;
   for (uint32_t r = 0; r < b.count; r++) b.number[r] = job->wanted ? job->wanted[first + r] : first + r;
-  if (!b.confirms) {
+  if (!job->wanted) {
     bound_search(&b);
     return;
   }
