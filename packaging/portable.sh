@@ -1,8 +1,11 @@
-# Builds that run on every Linux with glibc 2.28 or later, with the codecs inside: the tools, and the options of CMake. To be
-# sourced at the top of the tree, after tests/support/install_deps.sh.
+# Builds that run on every Linux with glibc 2.28 or later and NVIDIA driver from 525 on, with the codecs inside: the tools, and the
+# options of CMake. To be sourced at the top of the tree, after tests/support/install_deps.sh.
 # shellcheck shell=bash
 
 tools=$PWD/build/release
+# The kernels' compiler; it must run with the Python that has its libraries.
+cuda_defines=(HARTSIFT_CUDA=ON HARTSIFT_NVCC=packaging/nvrtc.py HARTSIFT_NVCC_FLAGS=--compress-mode=size)
+export PATH=$tools/venv/bin:$PATH
 
 # What the tools below need: packages, and a Python environment.
 install_tools() {
@@ -12,7 +15,7 @@ install_tools() {
 
 # make_toolchain ARCHITECTURE: glibc and codecs for it, unless they are there.
 make_toolchain() {
-  [ ! -e "$tools/$1/codecs/lib/libsqlite3.a" ] || return 0
+  [ ! -e "$tools/$1/codecs/lib/libzstd.a" ] || return 0
   run_quietly bash packaging/glibc_sysroot.sh "$1" "$tools/$1" "$tools/venv/bin/python"
   run_quietly bash packaging/codecs.sh "$tools/sources" "$tools/$1/codecs" "$tools/$1/toolchain.cmake"
 }
@@ -21,10 +24,8 @@ make_toolchain() {
 set_defines() {
   local codecs=$tools/$1/codecs
   defines=(CMAKE_TOOLCHAIN_FILE="$tools/$1/toolchain.cmake" CMAKE_PREFIX_PATH="$codecs" HARTSIFT_LICENSES="$tools/$1/licenses"
-    HARTSIFT_PNG=ON HARTSIFT_JPEG=ON HARTSIFT_TIFF=OFF HARTSIFT_WEBP=OFF HARTSIFT_ZLIB=ON HARTSIFT_SQLITE=ON HARTSIFT_CUDA=OFF)
+    HARTSIFT_PNG=ON HARTSIFT_JPEG=ON HARTSIFT_TIFF=OFF HARTSIFT_WEBP=OFF HARTSIFT_ZLIB=ON HARTSIFT_SQLITE=ON
+    "${cuda_defines[@]}")
   rm -rf "$tools/$1/licenses"
   cp -r "$codecs/licenses" "$tools/$1/licenses"
-  if [ "$1" = x86_64 ]; then
-    defines+=(HARTSIFT_CUDA=ON HARTSIFT_NVCC_FLAGS=--compress-mode=size)
-  fi
 }

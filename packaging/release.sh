@@ -27,4 +27,5 @@ echo "hartsift $version: archive"
 bash packaging/archive.sh "$out"
 echo "hartsift $version: Debian packages"
 bash packaging/debian.sh "$out"
+HARTSIFT_DEBIAN=arm64 bash packaging/debian.sh "$out" build/release/debian-arm64
 (cd "$out" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the archive of the sources and the wheels for OUT: Linux x86-64 with CUDA for every generation of GPU, Linux aarch64 for
-# the CPU. Both run with glibc 2.28 or later and have the codecs inside. Equal sources give equal bytes, in whatever WORK.
+# Makes the archive of the sources and the wheels for OUT: Linux x86-64 and aarch64, with CUDA for every
+# generation of GPU. Both run with glibc 2.28 or later and have the codecs inside. Equal sources give equal bytes, in whatever WORK.
 # usage: bash packaging/wheels.sh OUT [WORK [x86_64|aarch64]...]     (WORK: build/release)
 set -euo pipefail
 mkdir -p "$1" "${2:-build/release}"

@@ -50,11 +50,22 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 
+# Packages for another processor have the libraries that they need inside, but the C library.
+set(needs_libraries ON)
+if(CMAKE_CROSSCOMPILING)
+  set(needs_libraries OFF)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  endif()
+  set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libc6 (>= 2.28)")
+endif()
+
 get_target_property(so_version hartsift SOVERSION)
 set(same "(= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhartsift${so_version})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ${needs_libraries})
 file(WRITE ${PROJECT_BINARY_DIR}/library_scripts/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/library_scripts/triggers)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "exact SIFT features, shared library
@@ -71,7 +82,10 @@ libhartsift, which extracts and matches SIFT features.")
 
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME hartsift)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION graphics)
-set(CPACK_DEBIAN_COMMAND_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SHLIBDEPS ${needs_libraries})
+if(CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libhartsift${so_version} ${same}, libc6 (>= 2.28)")
+endif()
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS colmap)
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "exact SIFT features, command
 Extracts SIFT features from images, one by one or as batches of many, matches

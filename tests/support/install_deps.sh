@@ -3,7 +3,7 @@
 # Source it: . tests/support/install_deps.sh; install_packages "${BUILD_PACKAGES[@]}"
 
 # shellcheck disable=SC2034  # used by the scripts that source this
-BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev libtiff-dev libwebp-dev zlib1g-dev libsqlite3-dev)
+BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev libtiff-dev libwebp-dev zlib1g-dev libsqlite3-dev libzstd-dev)
 TEST_PACKAGES=(clang colmap doxygen libclang-rt-dev libcmocka-dev libopencv-dev libvlfeat-dev fish lintian locales man-db mmdebstrap python3 python3-venv zsh gcc-aarch64-linux-gnu
   libc6-dev-arm64-cross qemu-user slurm-client slurmctld slurmd)
 

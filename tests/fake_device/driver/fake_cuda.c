@@ -152,9 +152,10 @@ driver_status cuDeviceGetName(char *name, int bytes, driver_device device) {
   return DRIVER_SUCCESS;
 }
 
+/* FAKE_CUDA's major=9: the compute capability is 9.2. */
 driver_status cuDeviceGetAttribute(int *value, int attribute, driver_device device) {
   (void)device;
-  *value = attribute == DRIVER_COMPUTE_MAJOR ? 9 : attribute == DRIVER_COMPUTE_MODE ? 0 : 2;
+  *value = attribute == DRIVER_COMPUTE_MAJOR ? number_of("major=", 9) : attribute == DRIVER_COMPUTE_MODE ? 0 : 2;
   return DRIVER_SUCCESS;
 }
 
