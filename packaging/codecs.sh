@@ -55,15 +55,15 @@ build() {
   cmake --install "$folder-build"
 }
 
-# build_files FOLDER LIBRARY HEADERS DEFINITIONS: all C files of the folder, which is how these two are meant to be built where
-# their own scripts do not serve: zlib's, as Debian has it, lacks a part for CMake; SQLite is one file.
+# build_files FOLDER LIBRARY HEADERS OPTIONS [FILES]: all C files of the folder, which is how these are meant to be built where
+# their own scripts do not serve: zlib's, as Debian has it, lacks a part for CMake; SQLite is one file; zstd's wants C++.
 build_files() {
   cat >"$work/$1/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
 project($2 C)
-file(GLOB sources *.c)
+file(GLOB sources ${5:-*.c})
 add_library($2 STATIC \${sources})
-target_compile_definitions($2 PRIVATE $4)
+target_compile_options($2 PRIVATE $4)
 install(TARGETS $2)
 install(FILES $3 TYPE INCLUDE)
 END
@@ -77,12 +77,12 @@ for package in "${packages[@]}"; do
   unpack "$package"
 done
 
-build_files zlib z "zlib.h zconf.h" "HAVE_UNISTD_H HAVE_HIDDEN _LARGEFILE64_SOURCE=1"
+build_files zlib z "zlib.h zconf.h" "-DHAVE_UNISTD_H -DHAVE_HIDDEN -D_LARGEFILE64_SOURCE=1"
 build libpng1.6 -DPNG_SHARED=OFF -DPNG_TESTS=OFF -DPNG_EXECUTABLES=OFF
 build libjpeg-turbo -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DREQUIRE_SIMD=ON
 (cd "$work/sqlite3" && ./configure --disable-shared >/dev/null && make -s sqlite3.c sqlite3.h)
 mkdir -p "$work/sqlite3-one-file"
 cp "$work"/sqlite3/sqlite3.[ch] "$work/sqlite3-one-file"
-build_files sqlite3-one-file sqlite3 sqlite3.h "SQLITE_DQS=0 SQLITE_OMIT_LOAD_EXTENSION SQLITE_OMIT_DEPRECATED"
-build libzstd/build/cmake -DZSTD_BUILD_SHARED=OFF -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_COMPRESSION=OFF -DZSTD_BUILD_DICTBUILDER=OFF \
-  -DZSTD_LEGACY_SUPPORT=OFF -DZSTD_MULTITHREAD_SUPPORT=OFF
+build_files sqlite3-one-file sqlite3 sqlite3.h "-O2 -DSQLITE_DQS=0 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED"
+build_files libzstd/lib zstd zstd.h \
+  "-O2 -DZSTD_DISABLE_ASM -DZSTD_LEGACY_SUPPORT=0 -DHUF_FORCE_DECOMPRESS_X1 -DZSTD_FORCE_DECOMPRESS_SEQUENCES_SHORT" "common/*.c decompress/*.c"

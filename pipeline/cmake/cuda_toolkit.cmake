@@ -90,12 +90,12 @@ endif()
 math(EXPR HARTSIFT_KERNELS_VERSION "${CMAKE_MATCH_1} * 1000 + ${CMAKE_MATCH_2} * 10")
 # Every driver of the toolkit's major version takes its machine code.
 math(EXPR HARTSIFT_DRIVER_VERSION "${CMAKE_MATCH_1} * 1000")
-# Machine code for every generation that is wanted and that this nvcc knows: code of 8.6 runs on 8.9, of 10.0 on 10.3, of 12.0
-# on 12.1. Later GPUs translate the PTX. aarch64 has Orin (8.7), which takes no other code, and Thor (11.0); it has no Volta.
+# Machine code for every generation that this nvcc knows: code of 8.0 runs on 8.6 and 8.9, of 10.0 on 10.3, of 12.0 on 12.1.
+# Later GPUs and Thor (11.0) translate the PTX. aarch64 has Orin (8.7), which takes no other code, and no Volta.
 function(hartsift_default_architectures known result)
-  set(list 70 75 80 86 90 100 120)
+  set(list 70 75 80 90 100 120)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-    set(list 75 80 86 87 90 100 110 120)
+    set(list 75 80 87 90 100 120)
   endif()
   set(wanted "")
   foreach(arch IN LISTS list)
