@@ -69,6 +69,7 @@ hs_status colmap_enter(hs_colmap_database *database) {
   if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
   if (database->is_broken)
     return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction, of which nothing was kept");
+  database->has_counts = false;
   status = colmap_begin(database);
   return status == HS_OK ? colmap_query(database, "SAVEPOINT hartsift", 0, NULL, NULL) : status;
 }

@@ -46,9 +46,17 @@ typedef struct colmap_schema {
 typedef struct colmap_statement {
   sqlite3_stmt *statement; /* prepared statement; null: this entry and all later ones are free */
   bool is_taken;
+  const char *sql; /* the caller's pointer to the text, which may have another text by now */
 } colmap_statement;
 
-enum { COLMAP_STATEMENTS = 64, COLMAP_CHOICES = 64 };
+/* The number of keypoints of an image, as counted in the open transaction. */
+typedef struct colmap_count {
+  uint32_t image_id;
+  bool is_known;
+  int64_t count;
+} colmap_count;
+
+enum { COLMAP_STATEMENTS = 64, COLMAP_CHOICES = 64, COLMAP_COUNTS = 1024 };
 
 /* The camera that the images of a folder share. */
 typedef struct colmap_choice {
@@ -69,9 +77,12 @@ struct hs_colmap_database {
   int64_t data_version;
   bool is_new; /* opening has created the file, and nothing is committed yet */
   bool in_transaction;
-  bool is_broken;            /* a transaction was lost, and nothing more can be added */
-  colmap_orphans orphans;    /* state in this transaction */
-  hs_colmap_options options; /* complete */
+  bool is_broken; /* a transaction was lost, and nothing more can be added */
+  /* whether `counts` is valid; colmap_enter clears this, because the call may change keypoints */
+  bool has_counts;
+  colmap_count counts[COLMAP_COUNTS]; /* entry of an image: image_id % COLMAP_COUNTS */
+  colmap_orphans orphans;             /* state in this transaction */
+  hs_colmap_options options;          /* complete */
   char *path;
   const char *shown_path; /* the path as the caller gave it, which is a suffix of path */
   char *name_text;        /* strings of the last hs_colmap_image, in memory of SQLite */

@@ -192,11 +192,25 @@ static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_match
   return HS_OK;
 }
 
+/* Counts an image's keypoints once in a transaction, as long as only matches are added. */
+static hs_status count_once(hs_colmap_database *database, uint32_t image_id, int64_t *count) {
+  colmap_count *known = &database->counts[image_id % COLMAP_COUNTS];
+  if (!database->has_counts) memset(database->counts, 0, sizeof database->counts);
+  database->has_counts = true;
+  if (known->is_known && known->image_id == image_id) {
+    *count = known->count;
+    return HS_OK;
+  }
+  const hs_status status = colmap_count_keypoints(database, image_id, count);
+  if (status == HS_OK) *known = (colmap_count){image_id, true, *count};
+  return status;
+}
+
 /* Reads the feature counts of both images. Matches require that both have features. */
 static hs_status read_limits(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t limits[2]) {
   if (image_a == image_b) return colmap_fail(database, HS_ERR_ARGUMENT, "an image cannot be matched with itself");
-  hs_status status = colmap_count_keypoints(database, image_a, &limits[0]);
-  if (status == HS_OK) status = colmap_count_keypoints(database, image_b, &limits[1]);
+  hs_status status = count_once(database, image_a, &limits[0]);
+  if (status == HS_OK) status = count_once(database, image_b, &limits[1]);
   if (status == HS_OK && (limits[0] < 0 || limits[1] < 0)) {
     status = colmap_fail(database, HS_ERR_ARGUMENT, "image %lu has no features",
                          (unsigned long)(limits[0] < 0 ? image_a : image_b));
@@ -363,8 +377,10 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status == HS_OK) status = check_pairs(database, matches);
+  const bool has_counts = status == HS_OK && database->in_transaction && database->has_counts;
   if (status == HS_OK) status = colmap_enter(database);
   if (status != HS_OK) return status;
+  database->has_counts = has_counts;
   pair_entry entry = {0};
   status = make_entry(database, image_a, image_b, matches, &entry);
   if (status == HS_OK) status = colmap_take_pair_back(database, entry.pair_id);

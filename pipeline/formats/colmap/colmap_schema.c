@@ -54,6 +54,10 @@ hs_status colmap_run(hs_colmap_database *database, const char *sql) {
 
 /* Returns the cache entry of a statement, or a free entry; null: the cache is full. */
 static colmap_statement *find_statement(hs_colmap_database *database, const char *sql) {
+  for (size_t i = 0; i < COLMAP_STATEMENTS && database->statements[i].statement; i++) {
+    colmap_statement *entry = &database->statements[i];
+    if (entry->sql == sql && strcmp(sqlite3_sql(entry->statement), sql) == 0) return entry;
+  }
   for (size_t i = 0; i < COLMAP_STATEMENTS; i++) {
     colmap_statement *entry = &database->statements[i];
     if (!entry->statement || strcmp(sqlite3_sql(entry->statement), sql) == 0) return entry;
@@ -73,7 +77,7 @@ hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_
   if (sqlite3_prepare_v3(database->sqlite, sql, -1, entry ? SQLITE_PREPARE_PERSISTENT : 0, statement, NULL) !=
       SQLITE_OK)
     return colmap_fail_sqlite(database, "work on the database");
-  if (entry) *entry = (colmap_statement){*statement, true};
+  if (entry) *entry = (colmap_statement){*statement, true, sql};
   return HS_OK;
 }
 
