@@ -26,7 +26,7 @@ class FakeMatch(BatchCase):
         self.run_it("batch", "in", "-o", "source.db", "--profile", "colmap", "--device", "cpu", "--quiet")
 
     def match(self, name, devices, machine="gpus=3", *arguments, **settings):
-        """Matches a copy of the database; returns the database's content, the output and the messages."""
+        """Matches a copy of the database; returns the content of its tables, the output and the messages."""
         if not os.path.exists(self.path(name)):
             shutil.copy(self.path("source.db"), self.path(name))
         log = self.path("log.txt")
@@ -34,7 +34,7 @@ class FakeMatch(BatchCase):
                                      environment={"HARTSIFT_FAKE_DEVICE": f"{machine},log={log}"}, **settings)
         if os.path.exists(log):  # a GPU was looked for
             self.assertTrue(self.read("log.txt").endswith(b"alive: 0\n"))
-        return self.read(name), output.decode(), errors
+        return self.content(name), output.decode(), errors
 
     def content(self, name):
         with sqlite3.connect(self.path(name)) as database:
@@ -66,7 +66,7 @@ class FakeMatch(BatchCase):
             run = subprocess.run(command, cwd=self.folder, capture_output=True, timeout=300, check=False, text=True,
                                  env={**self.environment(), "HARTSIFT_FAKE_DEVICE": f"gpus=2,fail={at},losing=1"})
             warned += "failed, and the other devices matched its pairs: unspecified launch failure" in run.stderr
-            self.assertEqual((run.returncode, self.read(name)), (0, expected), f"{at}: {run.stderr}")
+            self.assertEqual((run.returncode, self.content(name)), (0, expected), f"{at}: {run.stderr}")
         self.assertGreater(warned, 0)
 
     def test_stopped_and_continued(self):
