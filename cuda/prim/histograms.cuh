@@ -36,6 +36,11 @@ static __device__ __forceinline__ void shared_hist_add(uint32_t copy, uint32_t b
   shared_add(copy + bin * (COPIES * 4u), vote);
 }
 
+/* As shared_hist_add of the vote 1, by the instruction that counts. */
+template <int COPIES> static __device__ __forceinline__ void shared_hist_count(uint32_t copy, uint32_t bin) {
+  asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(copy + bin * (COPIES * 4u)) : "memory");
+}
+
 /* Returns the sum of a bin's copies. Threads that fold neighbouring bins start with copies in different banks. */
 template <int COPIES> static __device__ __forceinline__ uint32_t shared_hist_fold(const void *bins, uint32_t bin) {
   uint32_t sum = 0;

@@ -14,52 +14,39 @@
 static_assert((uint64_t)TALLY_BLOCKS_MAX * HISTOGRAM_SMALL_VECTORS * BYTE_ROWS_VECTOR < (uint64_t)1 << TALLY_SUM_BITS,
               "a tally holds the bytes of every small picture");
 
-/* Adds four values to a histogram whose bins are 1 << SHIFT bytes apart. lane: first byte of this lane's bank; 0 if
- * the lanes share a histogram. */
-template <int SHIFT>
-static __device__ __forceinline__ void count_word(unsigned char *s_bins, uint32_t word, uint32_t lane) {
-  const uint32_t mask = 0xffu << SHIFT;
-  atomicAdd((uint32_t *)(s_bins + ((word << SHIFT & mask) | lane)), 1u);
-  atomicAdd((uint32_t *)(s_bins + ((word >> (8 - SHIFT) & mask) | lane)), 1u);
-  atomicAdd((uint32_t *)(s_bins + ((word >> (16 - SHIFT) & mask) | lane)), 1u);
-  atomicAdd((uint32_t *)(s_bins + ((word >> (24 - SHIFT) & mask) | lane)), 1u);
+/* Counts the values of a word. copy: of the lane's histogram, from shared_hist_copy. */
+template <int COPIES> static __device__ __forceinline__ void count_word(uint32_t copy, uint32_t word) {
+#pragma unroll
+  for (uint32_t k = 0; k < 4; k++) shared_hist_count<COPIES>(copy, __byte_perm(word, 0, 0x4440 + k));
 }
 
-template <int SHIFT>
-static __device__ __forceinline__ void count_byte(unsigned char *s_bins, uint32_t value, uint32_t lane) {
-  atomicAdd((uint32_t *)(s_bins + (value << SHIFT | lane)), 1u);
-}
-
-/* Adds the values whose byte of the mask is not 0. */
-template <int SHIFT>
-static __device__ __forceinline__ void count_word_masked(unsigned char *s_bins, uint32_t word, uint32_t mask,
-                                                         uint32_t lane) {
+/* Counts the values whose byte of the mask is not 0. */
+template <int COPIES>
+static __device__ __forceinline__ void count_word_masked(uint32_t copy, uint32_t word, uint32_t mask) {
   for (uint32_t shift = 0; shift < 32; shift += 8)
-    if (mask >> shift & 0xffu) count_byte<SHIFT>(s_bins, word >> shift & 0xffu, lane);
+    if (mask >> shift & 0xffu) shared_hist_count<COPIES>(copy, word >> shift & 0xffu);
 }
 
-template <int SHIFT, bool MASKED>
-static __device__ __forceinline__ void count_vector(unsigned char *s_bins, const uint4 &v, const uint4 &m,
-                                                    uint32_t lane) {
+template <int COPIES, bool MASKED>
+static __device__ __forceinline__ void count_vector(uint32_t copy, const uint4 &v, const uint4 &m) {
   if (MASKED) {
-    count_word_masked<SHIFT>(s_bins, v.x, m.x, lane);
-    count_word_masked<SHIFT>(s_bins, v.y, m.y, lane);
-    count_word_masked<SHIFT>(s_bins, v.z, m.z, lane);
-    count_word_masked<SHIFT>(s_bins, v.w, m.w, lane);
+    count_word_masked<COPIES>(copy, v.x, m.x);
+    count_word_masked<COPIES>(copy, v.y, m.y);
+    count_word_masked<COPIES>(copy, v.z, m.z);
+    count_word_masked<COPIES>(copy, v.w, m.w);
     return;
   }
-  count_word<SHIFT>(s_bins, v.x, lane);
-  count_word<SHIFT>(s_bins, v.y, lane);
-  count_word<SHIFT>(s_bins, v.z, lane);
-  count_word<SHIFT>(s_bins, v.w, lane);
+  count_word<COPIES>(copy, v.x);
+  count_word<COPIES>(copy, v.y);
+  count_word<COPIES>(copy, v.z);
+  count_word<COPIES>(copy, v.w);
 }
 
-/* Adds the bytes of a unit one by one: at the ends of rows, and if a mask is aligned differently. */
-template <int SHIFT>
-static __device__ __forceinline__ void count_some(unsigned char *s_bins, const byte_unit &u, const uint8_t *mask,
-                                                  uint32_t lane) {
+/* Counts the bytes of a unit one by one: at the ends of rows, and if a mask is aligned differently. */
+template <int COPIES>
+static __device__ __forceinline__ void count_some(uint32_t copy, const byte_unit &u, const uint8_t *mask) {
   for (int32_t b = u.first; b < u.end; b++)
-    if (!mask || mask[b] != 0) count_byte<SHIFT>(s_bins, u.address[b], lane);
+    if (!mask || mask[b] != 0) shared_hist_count<COPIES>(copy, u.address[b]);
 }
 
 static __device__ __forceinline__ bool aligned(const uint8_t *p) {
@@ -110,7 +97,7 @@ static __device__ __forceinline__ void histogram_of_block(const byte_rows &in, c
   constexpr int COPIES = 1 << (SHIFT - BIN_SHIFT);
   __shared__ __align__(16) unsigned char s_bins[HISTOGRAM_BINS << SHIFT];
   const uint32_t t = threadIdx.x, step = gridDim.x * THREADS, first = first_unit();
-  const uint32_t lane = SHIFT == LANE_SHIFT ? (uint32_t)opaque_int((int32_t)(t % WARP_LANES * 4)) : 0;
+  const uint32_t copy = (uint32_t)opaque_int((int32_t)shared_hist_copy<COPIES>(s_bins, t % WARP_LANES));
   bool cleared = VECTORS == LARGE_VECTORS;
   if (cleared) clear_bins<THREADS, COPIES>(s_bins);
   int64_t row = 0;
@@ -133,11 +120,11 @@ static __device__ __forceinline__ void histogram_of_block(const byte_rows &in, c
 #pragma unroll
       for (uint32_t k = 0; k < VECTORS; k++) {
         if (whole[k]) {
-          count_vector<SHIFT, MASKED>(s_bins, v[k], m[k], lane);
+          count_vector<COPIES, MASKED>(copy, v[k], m[k]);
         } else if (n + k * step < units) {
           const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
           const uint8_t *over = MASKED ? byte_unit_address(u, mask, mask_stride) : nullptr;
-          count_some<SHIFT>(s_bins, u, over, lane);
+          count_some<COPIES>(copy, u, over);
         }
       }
       n += VECTORS * step;
