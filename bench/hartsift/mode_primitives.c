@@ -14,7 +14,8 @@
 #  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
-enum { REPEATS_MAX = 1000, TILE = 40, TAPS = 5, ENQUEUED = 20 };
+/* TILE: side of a tile; of the largest array LARGE_TILE, because results of 40 bytes a tile cross the bus. */
+enum { REPEATS_MAX = 1000, TILE = 40, LARGE_TILE = 400, LARGE_HEIGHT = 10000, TAPS = 5, ENQUEUED = 50 };
 
 typedef enum bench_call { CALL_SUM, CALL_HISTOGRAM, CALL_TILES, CALL_CONVOLVE, CALL_EQUALIZE } bench_call;
 
@@ -46,8 +47,9 @@ typedef struct bench_memory {
 
 static hs_status call_once(hs_context *c, bench_call call, const hs_array *a, const bench_memory *m) {
   static const double taps[TAPS] = {0.2, 0.2, 0.2, 0.2, 0.2};
-  const hs_tiling tiling = {TILE, TILE, 100.0};
-  const size_t tiles = (a->width + TILE - 1) / TILE * ((a->height + TILE - 1) / TILE);
+  const size_t side = a->height > LARGE_HEIGHT ? LARGE_TILE : TILE;
+  const hs_tiling tiling = {side, side, 100.0};
+  const size_t tiles = (a->width + side - 1) / side * ((a->height + side - 1) / side);
   size_t count;
   if (call == CALL_SUM) return hs_cuda_reduce_sum(c, a, NULL, m->results);
   if (call == CALL_HISTOGRAM) return hs_cuda_histogram256(c, a, NULL, NULL, m->results);

@@ -19,11 +19,11 @@ import torch
 
 import hartsift
 
-ENQUEUED, TAPS = 20, [0.2] * 5
+ENQUEUED, TAPS = 50, [0.2] * 5
 CALLS = {
     "sum": hartsift.reduce_sum,
     "histogram": hartsift.histogram256,
-    "tiles": lambda array: hartsift.tile_stats(array, (40, 40), 100.0),
+    "tiles": lambda array: hartsift.tile_stats(array, (400, 400) if array.shape[0] > 10000 else (40, 40), 100.0),
     "convolve": lambda array: hartsift.convolve1d(array, TAPS),
     "equalize": hartsift.equalize,
 }

@@ -11,7 +11,7 @@ import ctypes
 import math
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, List, Literal, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 TILE_DTYPE = np.dtype(
     [("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64), ("above", np.uint64)]
 )
-_ELEMENTS = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2, np.dtype(np.float64): 3}
+_ELEMENTS: Dict[Any, int] = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2, np.dtype(np.float64): 3}
 _TYPES = ("uint8", "uint16", "float32", "float64")
-_DEVICE_TYPES = {(dtype.kind, dtype.itemsize): dtype for dtype in _ELEMENTS}
+_DEVICE_TYPES: Dict[Tuple[str, int], Any] = {(dtype.kind, dtype.itemsize): dtype for dtype in _ELEMENTS}
 Ends = Literal["zero", "replicate", "reflect-101"]
 ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 #: Alignment of arrays in pinned memory.
 _ALIGNMENT = 256
+_NUMBER_BYTES, _COUNTS_BYTES = 8, 256 * 8
 
 
 @dataclass
@@ -150,31 +151,21 @@ _Call = Callable[[str, List[HsArray], int, Tuple[Any, ...]], Callable[[Any], int
 
 
 def _compute(name: str, arrays: List[_Array], result: "npt.NDArray[Any]", call: _Call, extractor: "Optional[Extractor]") -> None:
-    """Fills a NumPy array by hs_NAME or, if the arrays or the extractor are on a GPU, by hs_cuda_NAME."""
-    on_device = arrays[0].on_device
-    if any(array.on_device != on_device for array in arrays):
-        raise ArgumentError("one array is on a device, the other is not")
-    if extractor is None and on_device:
-        extractor = cached_extractor({"device": f"cuda:{arrays[0].device}"})
+    """Fills a NumPy array from NumPy arrays, by hs_NAME or, if the extractor is on a GPU, by hs_cuda_NAME."""
     if extractor is None:
         check(call("hs_" + name, [array.view for array in arrays], result.ctypes.data, ())(None))
         return
 
     def run(context: ctypes.c_void_p) -> int:
         assert extractor is not None and extractor._context is not None
-        sizes = [] if on_device else [array.owner.size * array.owner.itemsize for array in arrays]
+        sizes = [array.owner.size * array.owner.itemsize for array in arrays]
         address = extractor._context.pinned(_Pinned.bytes_for([*sizes, result.nbytes]))
         if address is None:
-            if on_device:  # the library gives the reason
-                return int(call("hs_cuda_" + name, [array.view for array in arrays], 0, (None,))(context))
             return int(call("hs_" + name, [array.view for array in arrays], result.ctypes.data, ())(context))
         pinned = _Pinned(address)
-        stream = arrays[0].stream
-        views = [array.view if on_device else pinned.copy(array) for array in arrays]
+        views = [pinned.copy(array) for array in arrays]
         target = pinned.take(result.nbytes)
-        status = int(call("hs_cuda_" + name, views, target, (stream,))(context))
-        if status == 0 and stream is not None:
-            status = int(library.hs_cuda_finish(context))
+        status = int(call("hs_cuda_" + name, views, target, (None,))(context))
         if status == 0:
             ctypes.memmove(result.ctypes.data, target, result.nbytes)
         return status
@@ -182,27 +173,48 @@ def _compute(name: str, arrays: List[_Array], result: "npt.NDArray[Any]", call: 
     extractor._run(run)
 
 
-def _reduce_on_device(function: Any, source: _Array, extractor: "Optional[Extractor]") -> float:
-    """What _compute does for one number, in a fifth of its time: the kernel takes no longer."""
+def _on_device(
+    call: Callable[[ctypes.c_void_p, Optional[int]], int],
+    source: _Array,
+    size: int,
+    take: Callable[[int], Any],
+    extractor: "Optional[Extractor]",
+) -> Any:
+    """A result of `size` bytes from an array on a device: by call(context, address of pinned memory), then take(address).
+    Few steps, because a kernel for a small array takes ten microseconds."""
     worker = extractor or cached_extractor({"device": f"cuda:{source.device}"})
-    address = None
+    result = None
 
     def run(context: ctypes.c_void_p) -> int:
-        nonlocal address
+        nonlocal result
         assert worker._context is not None
-        address = worker._context.pinned(_ALIGNMENT)
-        status = int(function(context, source.view, source.stream, address))
-        return status or (int(library.hs_cuda_finish(context)) if source.stream is not None else 0)
+        address = worker._context.pinned(size)
+        status = call(context, address)
+        if status == 0 and source.stream is not None:
+            status = library.hs_cuda_finish(context)
+        if status == 0 and address is not None:
+            result = take(address)
+        return int(status)
 
     worker._run(run)
-    assert address is not None
+    return result
+
+
+def _number_at(address: int) -> float:
     return ctypes.c_double.from_address(address).value
+
+
+def _counts_at(address: int) -> "npt.NDArray[np.uint64]":
+    return np.frombuffer(ctypes.string_at(address, _COUNTS_BYTES), np.uint64).copy()
 
 
 def _reduce(name: str, given: Any, extractor: "Optional[Extractor]") -> float:
     source = _view(given)
     if source.on_device:
-        return _reduce_on_device(getattr(library, "hs_cuda_" + name), source, extractor)
+        function = getattr(library, "hs_cuda_" + name)
+        return float(
+            _on_device(lambda c, out: function(c, source.view, source.stream, out), source, _NUMBER_BYTES, _number_at, extractor)
+        )
     result = np.empty(1, np.float64)
     _compute(
         name,
@@ -258,6 +270,15 @@ def tile_stats(
     tiling = HsTiling(width=tile[0], height=tile[1], threshold=threshold)
     tiles = np.empty((-(-source.view.height // tile[1]), -(-source.view.width // tile[0])), TILE_DTYPE)
     count = ctypes.c_size_t()
+    if source.on_device:
+        _on_device(
+            lambda c, out: library.hs_cuda_tile_stats(c, source.view, tiling, source.stream, out, tiles.size, count),
+            source,
+            tiles.nbytes,
+            lambda address: ctypes.memmove(tiles.ctypes.data, address, tiles.nbytes),
+            extractor,
+        )
+        return tiles
     _compute(
         "tile_stats",
         [source],
@@ -277,12 +298,25 @@ def histogram256(array: Any, mask: Any = None, extractor: "Optional[Extractor]" 
     extractor: as for ``reduce_sum``.
     """
     sources = [_view(array, types=_TYPES[:1])]
+    first = sources[0]
     if mask is not None:
         if tuple(np.shape(mask)) != sources[0].shape:
             raise ArgumentError(f"the mask has shape {np.shape(mask)}, expected the array's {sources[0].shape}")
         on_device = device_array(mask) is not None
         plain = mask if on_device else (np.asarray(plain_mask(mask)) != 0).view(np.uint8)
         sources.append(_view(plain, "the mask", _TYPES[:1]))
+        if sources[1].on_device != first.on_device:
+            raise ArgumentError("one array is on a device, the other is not")
+    if first.on_device:
+        masking = sources[1].view if mask is not None else None
+        counted: "npt.NDArray[np.uint64]" = _on_device(
+            lambda c, out: library.hs_cuda_histogram256(c, first.view, masking, first.stream, out),
+            first,
+            _COUNTS_BYTES,
+            _counts_at,
+            extractor,
+        )
+        return counted
     counts = np.zeros(256, np.uint64)
     _compute(
         "histogram256",

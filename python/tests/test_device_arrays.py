@@ -96,17 +96,23 @@ def test_tensors_are_read_by_their_own_attributes(monkeypatch):
         def data_ptr(self):
             return 4096
 
+        def get_device(self):
+            return 3
+
     handles = [0, 77]
     torch = types.SimpleNamespace(
         Tensor=Tensor,
         strided="strided",
+        _C=types.SimpleNamespace(),
         cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=handles.pop(0))),
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
     seen = _device.device_array(Tensor("torch.float32", (4, 6), (8, 1)))
     assert (seen.pointer, seen.shape, seen.strides, seen.kind, seen.itemsize) == (4096, (4, 6), (32, 4), "f", 4)
-    assert seen.stream == _device.LEGACY_STREAM
+    assert seen.stream == _device.LEGACY_STREAM and seen.device == 3
     assert _device.device_array(Tensor("torch.uint8", (4, 6), (6, 1))).stream == 77
+    torch._C._cuda_getCurrentRawStream = lambda number: 88 + number
+    assert _device.device_array(Tensor("torch.uint8", (4, 6), (6, 1))).stream == 91
     assert _device.device_array(Tensor("torch.complex64", (4, 6), (6, 1))) is None  # described by the protocols instead
     assert _device.device_array(Tensor("torch.float32", (4, 6), (6, 1), negative=True)) is None
 
