@@ -210,7 +210,7 @@ ENGINE_TEST(ON_GPU, test_groups) {
     if (k % 4 == 3) o.affine = 1;
     o.in_flight = k % 2 ? 16 : 0;
     o.images_per_launch = k % 2 ? 8 : 0;
-    if (k > 3) o.device = HS_DEVICE_HYBRID;
+    if (k > 3) o.device = HS_DEVICE_HYBRID, o.split = k < 6 ? 2 : 0;
     hs_context *c = extraction_context(&o);
     for (int i = 0; i < KINDS; i++) expected[i] = engine_expected(&o, &images[i], NULL);
     for (int submitted = 0, done = 0; done < PICTURES;) {
