@@ -12,7 +12,7 @@ import sys
 KERNELS = {"pyramid": ("blur_", "uber_", "dog_", "extrema_"), "refine": ("refine_",), "orient": ("orient_",), "describe": ("describe_",)}
 COLUMNS = {
     "us": ("gpu__time_duration.sum", 1e-3),
-    "shared loads and atomics, conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 1),
+    "loads, conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 1),
     "stores, conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", 1),
     "atomics, conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum", 1),
     "wavefronts of shared memory": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 1),

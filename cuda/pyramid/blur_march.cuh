@@ -5,8 +5,8 @@
  * input rows of the next one into one of two stages in shared memory (double buffering), filters its own rows along x
  * into a ring of rows, and filters the ring along y into outputs. In the row pass a lane owns a run of columns of one
  * row, in the column pass a run of rows of two columns. So every sample is read from shared memory two or three times
- * by the row pass and 1 + R / 4 times by the column pass, without bank conflicts, and no row is filtered twice except
- * the 2R rows above a block's first output.
+ * by the row pass and 1 + R / 4 times by the column pass, by lanes in different banks, and no row is filtered twice
+ * except the 2R rows above a block's first output.
  *
  * The kernel is bound by instruction issue as much as by memory. So addresses are carried from step to step instead of
  * recomputed, and the tests of a step are comparisons with limits that are computed once, before the first step.

@@ -29,7 +29,8 @@ enum {
 };
 
 /* For radius R. HALO: columns staged at each side, rounded up to complete vectors. STAGED_STRIDE: floats from row to
- * row of a stage, an odd number of 16-byte units, which avoids bank conflicts. SHARED_BYTES: dynamic shared memory. */
+ * row of a stage, an odd number of 16-byte units: neighbouring rows in different banks. SHARED_BYTES: dynamic shared
+ * memory. */
 #define MARCH_HALO(R)          (((R) + 3) / 4 * 4)
 #define MARCH_STAGED_STRIDE(R) (MARCH_COLUMNS + 2 * MARCH_HALO(R) + 4)
 #define MARCH_SHARED_BYTES(R)                                                                                          \
@@ -67,7 +68,7 @@ enum { BASE_BAND_STEPS = 4 };
    2 * (R1))
 #define CHAIN_ROWS(small, R1, reach)                                                                                   \
   (CHAIN_WHOLE(small, R1, reach) > CHAIN_SIDE(small, reach) ? CHAIN_WHOLE(small, R1, reach) : CHAIN_SIDE(small, reach))
-/* Floats from row to row: an odd number of 16-byte units, which avoids bank conflicts. */
+/* Floats from row to row: an odd number of 16-byte units, so that neighbouring rows are in different banks. */
 #define CHAIN_STRIDE(rows) (((rows) + 3) / 8 * 8 + 4)
 #define CHAIN_SHARED_BYTES(small, R1, reach)                                                                           \
   (2 * CHAIN_ROWS(small, R1, reach) * CHAIN_STRIDE(CHAIN_ROWS(small, R1, reach)) * (int)sizeof(float))
