@@ -119,6 +119,19 @@ def check_cut(programs):
             assert max(values) - min(values) > 8, f"patch {column}, {row} is flat"
 
 
+def check_arrays(programs, canvas, path):
+    """Checks the jobs on arrays against sums made here. The filter's last output has two taps beyond the end."""
+    sum_line, tiles, values, filtered = programs.run("array_jobs", path).decode().splitlines()
+    rows = [row[:360] for row in canvas[:300]]
+    means = [sum(sum(row[x:x + 40]) for row in rows[y:y + 40]) / (40 * len(rows[y:y + 40])) for y in range(0, 300, 40) for x in range(0, 360, 40)]
+    assert sum_line == f"sum {sum(map(sum, rows))}"
+    assert tiles.startswith(f"72 tiles, the brightest: {means.index(max(means))}, mean {max(means):.6f}, ")
+    assert values.startswith(f"values of 0: {sum(row.count(0) for row in rows)}, of 255: {sum(row.count(255) for row in rows)};")
+    signal = [i % 1000 / 1000 + i * 7919 % 101 / 10100 for i in (0, 1, 2, 9999997, 9999998, 9999999)]
+    numbers = [float(word) for word in filtered.replace(",", "").split() if word[0].isdigit()]
+    assert abs(numbers[0] - sum(signal[:3]) / 5) < 1e-15 and abs(numbers[1] - sum(signal[3:]) / 5) < 1e-15
+
+
 def check_match(programs, one, two, dx, dy):
     pairs = [tuple(map(float, line.split())) for line in programs.run("match_photos", one, two).decode().splitlines()]
     assert len(pairs) > 50, f"{len(pairs)} matches"
@@ -173,6 +186,7 @@ def main():
         folder = pathlib.Path(folder)
         one = write_window(folder / "one.pgm", canvas, 0, 0, 360, 300)
         two = write_window(folder / "two.pgm", canvas, 130, 20, 360, 300)
+        check_arrays(programs, canvas, one)
         check_match(programs, one, two, 130, 20)
         check_stitch(programs, canvas, [one, two], [(0, 0), (130, 20)], [(360, 300)] * 2)
         close = write_zoomed(folder / "close.pgm", canvas, 140, 15, 350, 300, 1.25)
