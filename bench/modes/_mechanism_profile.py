@@ -43,29 +43,29 @@ def frames(launches):
     return found
 
 
+def rows_of(kind, variant, launches):
+    """Returns the lines of a variant: each of its kernels, and all of them."""
+    sums = collections.OrderedDict()
+    for name, values in launches:
+        short = next((n for n in KERNELS[kind] if name.startswith(n)), None)
+        for key in () if short is None else (f"{short}*" if kind == "pyramid" else name, "all"):
+            count, total = sums.setdefault(key, [0, collections.Counter()])
+            sums[key][0] = count + 1
+            total.update(values)
+    if "all" in sums:
+        sums.move_to_end("all")
+    for key, (count, total) in sums.items():
+        cells = [f"{total[metric] * scale:.{1 if scale != 1 else 0}f}" for metric, scale in COLUMNS.values()]
+        yield f"| {variant} | {key} | {count} | " + " | ".join(cells) + " |"
+
+
 def main():
-    variants = sys.argv[2:]
-    found = frames(read(sys.argv[1]))
-    print(f"\n{len(found)} frames of {len(variants)} variants, kernels one after another\n")
-    for kind, names in KERNELS.items():
-        print(f"\n| `{kind}` | kernel | launches | " + " | ".join(COLUMNS) + " |\n|---|---|--:|" + "--:|" * len(COLUMNS))
-        for variant, launches in zip(variants, found):
-            if not variant.startswith(kind):
-                continue
-            sums = collections.OrderedDict()
-            for name, values in launches:
-                short = next((n for n in names if name.startswith(n)), None)
-                if short is None:
-                    continue
-                for key in (f"{short}*" if kind == "pyramid" else name, "all"):
-                    count, total = sums.setdefault(key, [0, collections.Counter()])
-                    sums[key][0] = count + 1
-                    total.update(values)
-            if "all" in sums:
-                sums.move_to_end("all")
-            for key, (count, total) in sums.items():
-                cells = [f"{total[metric] * scale:.{1 if scale != 1 else 0}f}" for metric, scale in COLUMNS.values()]
-                print(f"| {variant} | {key} | {count} | " + " | ".join(cells) + " |")
+    pairs = list(zip(sys.argv[2:], frames(read(sys.argv[1]))))
+    for kind in KERNELS:
+        rows = [row for variant, launches in pairs if variant.startswith(kind) for row in rows_of(kind, variant, launches)]
+        if rows:
+            print(f"\n| `{kind}` | kernel | launches | " + " | ".join(COLUMNS) + " |\n|---|---|--:|" + "--:|" * len(COLUMNS))
+            print("\n".join(rows))
 
 
 main()

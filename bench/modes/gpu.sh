@@ -61,14 +61,21 @@ frames() {
 # profiler's columns of their kernels on the large one, doubled.
 mechanisms() {
   heading "The paper's mechanisms, profile lowe, by turns"
-  local variants
   "$build/bench/bench_hartsift" mechanisms "${bench_images[0]}" ${bench_images[2]:+"${bench_images[2]}"}
   command -v ncu >/dev/null || return 0
-  ncu --clock-control none --csv --print-units base --metrics "gpu__time_duration.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared.sum,dram__bytes.sum,smsp__inst_executed.sum" \
-    "$build/bench/bench_hartsift" mechanisms --rounds 0 --first-octave -1 "${bench_images[2]:-${bench_images[0]}}" >"$out/mechanisms.csv" 2>/dev/null
-  variants=$(sed -n 's/^    {"\([a-z]*=[a-z0-9-]*\)".*/\1/p' bench/hartsift/mode_mechanisms.c)
-  # shellcheck disable=SC2086  # one word a variant
-  python3 -B bench/modes/_mechanism_profile.py "$out/mechanisms.csv" $variants
+  profile_mechanisms 'base_|blur_|uber_|dog_|extrema_' -c 300 # the pyramid's variants come first
+  profile_mechanisms 'base_|refine_|orient_[atwb]|describe_[am]'
+}
+
+# profile_mechanisms KERNELS [OPTION...]: one frame of each variant; only these kernels are profiled.
+profile_mechanisms() {
+  local kernels=$1
+  shift
+  ncu --clock-control none -k "regex:$kernels" "$@" --csv --print-units base --metrics "gpu__time_duration.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared.sum,dram__bytes.sum,smsp__inst_executed.sum" \
+    "$build/bench/bench_hartsift" mechanisms --rounds 0 --first-octave -1 "${bench_images[2]:-${bench_images[0]}}" >"$work/mechanisms.csv" 2>/dev/null
+  # shellcheck disable=SC2046  # one word a variant
+  python3 -B bench/modes/_mechanism_profile.py "$work/mechanisms.csv" \
+    $(sed -n 's/^    {"\([a-z]*=[a-z0-9-]*\)".*/\1/p' bench/hartsift/mode_mechanisms.c)
 }
 
 # C and Python in one table, from all kinds of memory.
