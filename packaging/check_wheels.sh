@@ -35,11 +35,12 @@ clean() { env -i HOME="$work" PATH=/usr/bin:/bin "$@"; }
 
 # make_drivers ARCHITECTURE: two drivers without a GPU; the second one lacks a function.
 make_drivers() {
-  local compiler=$1-linux-gnu-gcc root=$PWD/build/release/$1/sysroot folder
+  local compiler=$1-linux-gnu-gcc root=$PWD/build/release/$1/sysroot folder define=()
   for folder in driver lacking; do
+    [ "$folder" = driver ] || define=(-DFAKE_CUDA_LACKS_A_FUNCTION)
     mkdir -p "$work/$1-drivers/$folder"
     "$compiler" --sysroot="$root" -B"$root/usr/lib" -L"$root/usr/lib" -D__GLIBC_MINOR__=28 -shared -fPIC -O1 -I. -D_POSIX_C_SOURCE=200809L \
-      $([ "$folder" = driver ] || echo -DFAKE_CUDA_LACKS_A_FUNCTION) tests/fake_device/driver/fake_cuda.c -o "$work/$1-drivers/$folder/libcuda.so.1"
+      "${define[@]}" tests/fake_device/driver/fake_cuda.c -o "$work/$1-drivers/$folder/libcuda.so.1"
   done
 }
 
