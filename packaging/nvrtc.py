@@ -7,6 +7,7 @@ kernels run with drivers from CUDA 12.0 (525) on:
     pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-nvcc       # the second one for its program fatbinary
     cmake --preset default -DHARTSIFT_NVCC=packaging/nvrtc.py -DHARTSIFT_CUDA=ON
 
+A build that finds no nvcc, but the first package, takes this program by itself; code for one architecture needs no fatbinary.
 Architectures that CUDA 12 does not know (11.0) are compiled by CUDA 13's library, if the package nvidia-cuda-nvrtc is
 installed too. It takes the options that pipeline/cmake/cuda_toolkit.cmake passes to nvcc. HARTSIFT_NVRTC names other
 libraries, separated by colons: each architecture is compiled by the first that knows it. HARTSIFT_FATBINARY names another
@@ -125,8 +126,8 @@ def included(source, folders, found):
 
 
 def fatbinary():
-    path = os.environ.get("HARTSIFT_FATBINARY") or shutil.which("fatbinary") or of_python("cu*/bin/fatbinary")
-    return path or "/usr/local/cuda/bin/fatbinary"
+    return (os.environ.get("HARTSIFT_FATBINARY") or shutil.which("fatbinary") or of_python("cu*/bin/fatbinary")
+            or shutil.which("/usr/local/cuda/bin/fatbinary"))
 
 
 def main(words):
@@ -162,7 +163,8 @@ def main(words):
         elif not word.startswith("-"):
             source = word
     with tempfile.TemporaryDirectory() as folder:
-        command = [fatbinary(), f"--create={values['-o']}", "-64", *mode]
+        packer = fatbinary()
+        command = [packer, f"--create={values['-o']}", "-64", *mode]
         for image in images:
             kind, number = "elf" if image.startswith("sm_") else "ptx", image.split("_")[1]
             if number not in known:
@@ -171,7 +173,12 @@ def main(words):
             code = known[number].compile(source, image, options)
             path.write_bytes(code if kind == "elf" else code.rstrip(b"\0"))
             command.append(f"--image3=kind={kind},sm={number},file={path}")
-        subprocess.run(command, check=True)
+        if packer:
+            subprocess.run(command, check=True)
+        elif len(images) == 1:  # the driver takes it as it is; PTX is zero-terminated
+            pathlib.Path(values["-o"]).write_bytes(code)
+        else:
+            sys.exit("Code for several architectures needs the program fatbinary: pip install nvidia-cuda-nvcc")
     if values["-MF"]:
         pathlib.Path(values["-MF"]).write_text(f"{values['-MT']}: " + " \\\n ".join(included(source, folders, [])) + "\n")
 

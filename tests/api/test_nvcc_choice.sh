@@ -50,5 +50,11 @@ expect "compiles no kernel: fatal error" "$work/lacks_headers" -DHARTSIFT_CUDA=O
 expect "HARTSIFT_NVCC is no_such_nvcc, which is not on PATH" "$work/works" -DHARTSIFT_CUDA=AUTO -DHARTSIFT_NVCC=no_such_nvcc
 expect "cuda 0: $work/old/nvcc is of CUDA 11.8; hartsift needs 12.0 or later" "$work/old" -DHARTSIFT_CUDA=AUTO
 expect "75-real;80-real;90-real;120-real;90-virtual" "$work/works" -DHARTSIFT_CUDA=AUTO -DCMAKE_SYSTEM_PROCESSOR=x86_64
+# NVRTC of a Python package, where there is no nvcc.
+mkdir -p "$work/none" "$work/packages/nvidia/cuda_nvrtc/lib"
+touch "$work/packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
+PYTHONPATH=$work/packages expect "cuda 0: $sources/packaging/nvrtc.py --version names no release" "$work/none" -DHARTSIFT_CUDA=AUTO \
+  "-DCMAKE_IGNORE_PATH=/usr/local/cuda;/usr/local/cuda/bin;/usr/local/bin;/usr/bin;/bin" \
+  -DPython3_EXECUTABLE="$(command -v python3)" -DCMAKE_MAKE_PROGRAM="$(command -v true)"
 expect "cuda 0: as asked" "$work/works" -DHARTSIFT_CUDA=OFF
 echo "compilers chosen as documented"
