@@ -92,14 +92,15 @@ echo "x86-64: info names what eight played drivers allow"
 package=$("$bin/python" -c 'import importlib.util; print(importlib.util.find_spec("hartsift").submodule_search_locations[0])')
 "$bin/python" packaging/kernels.py "$package/libhartsift.so"
 if [ -n "${HARTSIFT_OLD_ROOT:-}" ]; then
-  mkdir "$HARTSIFT_OLD_ROOT/hartsift-check"
+  mkdir -p "$HARTSIFT_OLD_ROOT/proc" "$HARTSIFT_OLD_ROOT/hartsift-check"
   trap 'rm -rf "$work" "$HARTSIFT_OLD_ROOT/hartsift-check"' EXIT
   cp "$package"/{hartsift,libhartsift.so} "$HARTSIFT_OLD_ROOT/hartsift-check"
   cp -r "$work"/x86_64-drivers/* "$HARTSIFT_OLD_ROOT/hartsift-check"
   in_root() {
     local variables=()
     while [[ $1 = *=* ]]; do variables+=("$1") && shift; done
-    env -i PATH=/hartsift-check:/usr/bin:/bin "${variables[@]}" chroot "$HARTSIFT_OLD_ROOT" "$@"
+    env -i PATH=/hartsift-check:/usr/bin:/bin "${variables[@]}" "$(command -v unshare)" --pid --fork --mount-proc="$HARTSIFT_OLD_ROOT/proc" \
+      "$(command -v chroot)" "$HARTSIFT_OLD_ROOT" "$@"
   }
   in_root hartsift selftest >"$work/selftest.log" || { cat "$work/selftest.log"; exit 1; }
   in_root hartsift extract @scene:640x480 --device cpu --quiet -o /hartsift-check/old.npz
