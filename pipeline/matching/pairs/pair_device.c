@@ -38,12 +38,6 @@ static void hand_on(pair_device *d, size_t index, pair_record *record) {
     pair_run_finish(run, index, record);
 }
 
-/* Takes the next pair of the phase, and returns its index. The caller holds the lock. */
-static size_t take(hs_pairs *run) {
-  run->active++;
-  return run->phase.pairs[run->next++];
-}
-
 /* ------------------------------------------------------------------ pairs outside batches */
 
 /* Matches a pair that does not fit a batch: its descriptors are floats, or it has more features than the capacity of a
@@ -81,9 +75,9 @@ static bool fits_batch(const pair_device *d, size_t index, match_request *reques
 }
 
 /* Takes and matches a pair outside the batches. The caller holds the lock, which is released during the work. */
-static void take_alone(pair_device *d) {
+static void take_alone(pair_device *d, size_t index) {
   hs_pairs *run = d->run;
-  const size_t index = take(run);
+  pair_run_take(run, index);
   const hs_image_pair *pair = &run->pairs[index];
   const uint32_t images[2] = {pair->first, pair->second};
   pair_record *record = NULL;
@@ -102,7 +96,7 @@ static void take_alone(pair_device *d) {
     lose(d, record->result.status, record->result.message);
     if (d->is_lost) {
       pair_record_free(run, record);
-      pair_run_leave(run, 1);
+      pair_run_leave(run, index);
       return;
     }
   }
@@ -122,7 +116,7 @@ static bool lacks(const pair_device *d, uint32_t image) {
 static void copy_image(pair_device *d, uint32_t image) {
   hs_pairs *run = d->run;
   char message[PAIR_MESSAGE_BYTES] = "";
-  run->active++; /* so that the phase does not end */
+  pair_run_hold(run);
   pthread_mutex_unlock(&run->lock);
   const stage_status status = pair_image_upload(d, image);
   if (status != STAGE_OK) hs_message_set(message, sizeof message, "the device: %s", run->engine->error_text());
@@ -131,15 +125,15 @@ static void copy_image(pair_device *d, uint32_t image) {
     pair_image_fail(run, image, HS_ERR_MEMORY, message);
   else if (status != STAGE_OK)
     lose(d, status_of(status), run->engine->error_text());
-  pair_run_leave(run, 1);
+  pair_run_release(run);
 }
 
 /* Makes the next pair's images available on the device. False: no pair may be taken now, or the device waits for the
    batch that has been filled so far. The caller holds the lock, which is released while images are copied. */
-static bool prepare_next(pair_device *d, const device_batch *batch) {
+static bool prepare_next(pair_device *d, const device_batch *batch, size_t *index) {
   hs_pairs *run = d->run;
-  while (!has_ended(run) && !d->is_lost && pair_run_may_take(run)) {
-    const hs_image_pair *pair = &run->pairs[run->phase.pairs[run->next]];
+  while (!has_ended(run) && !d->is_lost && pair_run_next(run, index)) {
+    const hs_image_pair *pair = &run->pairs[*index];
     const bool lacks_first = lacks(d, pair->first);
     if (!lacks_first && !lacks(d, pair->second)) return true;
     if (batch->count > 0 && d->in_flight == 0) return false;
@@ -149,21 +143,21 @@ static bool prepare_next(pair_device *d, const device_batch *batch) {
 }
 
 /* Takes pairs for a batch until none is left or the next one does not fit. The caller holds the lock, which is released
-   while images are copied. *alone: whether the next pair does not fit any batch. */
-static void fill(pair_device *d, device_batch *batch, bool *alone) {
+   while images are copied. *alone: whether the next pair, *index, does not fit any batch. */
+static void fill(pair_device *d, device_batch *batch, bool *alone, size_t *index) {
   hs_pairs *run = d->run;
   uint64_t used = 0, bytes = 0;
   batch->count = 0;
   *alone = false;
-  while (batch->count < PAIRS_PER_BATCH && prepare_next(d, batch)) {
-    const size_t index = run->phase.pairs[run->next];
+  while (batch->count < PAIRS_PER_BATCH && prepare_next(d, batch, index)) {
+    const hs_image_pair *pair = &run->pairs[*index];
     match_request request;
-    *alone = !fits_batch(d, index, &request, &bytes);
+    *alone = !fits_batch(d, *index, &request, &bytes);
     if (*alone || used + bytes > run->batch_bytes) return;
-    const hs_image_pair *pair = &run->pairs[take(run)];
+    pair_run_take(run, *index);
     used += bytes;
     batch->limits = request.limits;
-    batch->index[batch->count] = index;
+    batch->index[batch->count] = *index;
     batch->images[batch->count++] = (descriptor_pair){run->images[pair->first].on_device[d->number],
                                                       run->images[pair->second].on_device[d->number]};
   }
@@ -175,9 +169,10 @@ static void begin(pair_device *d) {
   const int32_t number = (d->oldest + d->in_flight) % PAIR_BATCHES;
   device_batch *batch = &d->batches[number];
   bool alone;
-  fill(d, batch, &alone);
+  size_t next = 0;
+  fill(d, batch, &alone, &next);
   if (batch->count == 0) {
-    if (alone) take_alone(d);
+    if (alone) take_alone(d, next);
     return;
   }
   d->in_flight++;
@@ -216,15 +211,14 @@ static void finish(pair_device *d) {
 /* Waits for the batches in flight, because they still write to memory that is freed later, and leaves their pairs.
    Without the lock. */
 static void leave_batches(pair_device *d) {
-  size_t count = 0;
   for (; d->in_flight > 0; d->in_flight--) {
+    const device_batch *batch = &d->batches[d->oldest];
     (void)d->run->engine->finish(d->matcher, d->oldest);
-    count += d->batches[d->oldest].count;
+    pthread_mutex_lock(&d->run->lock);
+    for (uint32_t i = 0; i < batch->count; i++) pair_run_leave(d->run, batch->index[i]);
+    pthread_mutex_unlock(&d->run->lock);
     d->oldest = (d->oldest + 1) % PAIR_BATCHES;
   }
-  pthread_mutex_lock(&d->run->lock);
-  pair_run_leave(d->run, count);
-  pthread_mutex_unlock(&d->run->lock);
 }
 
 void *pair_device_main(void *argument) {
@@ -235,8 +229,9 @@ void *pair_device_main(void *argument) {
   const stage_status entered = run->engine->push(d->matcher, &previous);
   pthread_mutex_lock(&run->lock);
   if (entered != STAGE_OK) lose(d, status_of(entered), run->engine->error_text());
+  size_t next;
   while (!has_ended(run) && !d->is_lost)
-    if (d->in_flight < PAIR_BATCHES && pair_run_may_take(run))
+    if (d->in_flight < PAIR_BATCHES && pair_run_next(run, &next))
       begin(d);
     else if (d->in_flight > 0)
       finish(d);

@@ -119,9 +119,11 @@ bool pair_memory_plan(hs_pairs *run, int32_t threads) {
   const uint64_t devices = (uint64_t)run->device_count;
   const uint64_t own =
       sizeof *run + devices * sizeof *run->devices +
-      (run->collection.image_count + 1) * (sizeof *run->images + devices * sizeof *run->copies +
-                                           sizeof *run->phase.marks + PAIR_SPACES * sizeof *run->image_bytes[0]) +
-      (run->count + 1) * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done) +
+      (run->collection.image_count + 1) *
+          (sizeof *run->images + devices * sizeof *run->copies + sizeof *run->phase.marks + sizeof *run->reading_order +
+           sizeof *run->reading_starts + PAIR_SPACES * sizeof *run->image_bytes[0]) +
+      (run->count + 1) *
+          (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->by_reading + sizeof *run->is_done) +
       host_bytes_of_batches(run);
   const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;
   run->features_max = most_within(run, all);

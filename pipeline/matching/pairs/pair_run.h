@@ -66,6 +66,8 @@ enum {
   LOOKAHEAD_A_WORKER = 4
 };
 
+typedef enum pair_progress { PAIR_WAITING, PAIR_DONE, PAIR_TAKEN } pair_progress;
+
 typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;
 
 /* An image of the collection. Reading it changes `state` from ABSENT; then the other fields do not change until the
@@ -159,9 +161,13 @@ struct hs_pairs {
   device_descriptors **copies; /* the lists on_device of all images */
   uint64_t readings;
   pair_phase phase;
-  size_t next;      /* index in the phase's pairs of the next pair to take */
+  /* the phase's pairs in the order in which their images become available: [phase.count]; and the numbers of the images
+     in the order of reading: [image]. reading_starts: [image + 1], for sorting */
+  uint32_t *by_reading, *reading_order, *reading_starts;
+  /* next: index in the phase's pairs of the first pair that is not taken; ahead: the same in by_reading */
+  size_t next, ahead;
   size_t active;    /* number of pairs that are taken and not done */
-  uint8_t *is_done; /* [pair] */
+  uint8_t *is_done; /* [pair]: a pair_progress */
   pair_record **records;
   size_t head;           /* index of the pair whose result is returned next */
   uint64_t held_bytes;   /* bytes of records that have not been returned: finished, or waiting for verification */
@@ -204,8 +210,12 @@ void pair_run_wake_verifiers(hs_pairs *run);
 /* Takes the oldest record of the list; null: the list is empty. */
 pair_record *pair_run_take_matched(hs_pairs *run);
 
-/* True if the phase's next pair may be taken now. */
-bool pair_run_may_take(const hs_pairs *run);
+/* Finds the pair to take next: the first of the phase, or while its images are still being read, the first whose images
+   are there. False: no pair may be taken now. */
+bool pair_run_next(hs_pairs *run, size_t *index);
+
+/* Marks a found pair as taken. */
+void pair_run_take(hs_pairs *run, size_t index);
 
 /* True if the phase has no pair left, or only pairs that must wait until others are returned. */
 bool pair_run_phase_over(const hs_pairs *run);
@@ -213,8 +223,12 @@ bool pair_run_phase_over(const hs_pairs *run);
 /* Stores the record of a taken pair as its result. record null: there was no memory for it. */
 void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
 
-/* Ends the use of `count` taken pairs that have no result: the next phase has them again. */
-void pair_run_leave(hs_pairs *run, size_t count);
+/* Ends the use of a taken pair that has no result: the next phase has it again. */
+void pair_run_leave(hs_pairs *run, size_t index);
+
+/* Between these calls the phase does not end. */
+void pair_run_hold(hs_pairs *run);
+void pair_run_release(hs_pairs *run);
 
 /* ---- threads */
 

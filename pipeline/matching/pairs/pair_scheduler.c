@@ -109,6 +109,33 @@ static void free_images(hs_pairs *run) {
     }
 }
 
+/* Orders the phase's pairs by the image of each that is read last. Images are read in the order of the phase's pairs.
+ */
+static void order_by_reading(hs_pairs *run) {
+  const pair_phase *phase = &run->phase;
+  uint32_t *const order = run->reading_order, images = 0;
+  for (size_t i = 0; i < run->collection.image_count; i++) order[i] = UINT32_MAX;
+  for (size_t k = 0; k < phase->count; k++) {
+    const hs_image_pair *pair = &run->pairs[phase->pairs[k]];
+    if (order[pair->first] == UINT32_MAX) order[pair->first] = images++;
+    if (order[pair->second] == UINT32_MAX) order[pair->second] = images++;
+  }
+  /* a counting sort; starts[n]: where the pairs of the image with number n begin */
+  uint32_t *const starts = run->reading_starts;
+  for (uint32_t n = 0; n <= images; n++) starts[n] = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (size_t k = 0; k < phase->count; k++) {
+      const hs_image_pair *pair = &run->pairs[phase->pairs[k]];
+      const uint32_t a = order[pair->first], b = order[pair->second], last = a > b ? a : b;
+      if (pass == 0)
+        starts[last + 1]++;
+      else
+        run->by_reading[starts[last]++] = phase->pairs[k];
+    }
+    for (uint32_t n = 0; pass == 0 && n < images; n++) starts[n + 1] += starts[n];
+  }
+}
+
 /* Plans the next phase. in_order: the previous phase ended because results wait for the pair at the head. */
 static void plan(hs_pairs *run, bool in_order) {
   const pair_phase_request request = {.pairs = run->pairs,
@@ -119,8 +146,9 @@ static void plan(hs_pairs *run, bool in_order) {
                                       .bytes = {run->image_bytes[0], run->image_bytes[1]},
                                       .budget = {run->image_budget[0], run->image_budget[1]},
                                       .in_order = in_order};
-  run->next = 0;
+  run->next = run->ahead = 0;
   pair_phase_plan(&request, &run->phase);
+  order_by_reading(run);
   free_images(run);
 }
 

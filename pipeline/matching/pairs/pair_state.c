@@ -63,12 +63,29 @@ static bool fits(const hs_pairs *run, size_t index) {
   return run->held_bytes <= run->held_budget || index < run->head + run->lookahead;
 }
 
-bool pair_run_may_take(const hs_pairs *run) {
-  if (run->next == run->phase.count || run->matched_count >= PAIRS_MATCHED_MAX) return false;
-  const size_t index = run->phase.pairs[run->next];
+static bool is_read(const hs_pairs *run, size_t index) {
   const hs_image_pair *pair = &run->pairs[index];
-  return run->images[pair->first].state != PAIR_IMAGE_ABSENT && run->images[pair->second].state != PAIR_IMAGE_ABSENT &&
-         fits(run, index);
+  return run->images[pair->first].state != PAIR_IMAGE_ABSENT && run->images[pair->second].state != PAIR_IMAGE_ABSENT;
+}
+
+/* Moves both positions to pairs that are not taken. */
+static void skip_taken(hs_pairs *run) {
+  const pair_phase *phase = &run->phase;
+  while (run->next < phase->count && run->is_done[phase->pairs[run->next]] != PAIR_WAITING) run->next++;
+  while (run->ahead < phase->count && run->is_done[run->by_reading[run->ahead]] != PAIR_WAITING) run->ahead++;
+}
+
+bool pair_run_next(hs_pairs *run, size_t *index) {
+  if (run->next == run->phase.count || run->matched_count >= PAIRS_MATCHED_MAX) return false;
+  *index = run->phase.pairs[run->next];
+  if (!is_read(run, *index) && run->ahead < run->phase.count) *index = run->by_reading[run->ahead];
+  return is_read(run, *index) && fits(run, *index);
+}
+
+void pair_run_take(hs_pairs *run, size_t index) {
+  run->active++;
+  run->is_done[index] = PAIR_TAKEN;
+  skip_taken(run);
 }
 
 bool pair_run_phase_over(const hs_pairs *run) {
@@ -79,7 +96,7 @@ bool pair_run_phase_over(const hs_pairs *run) {
 
 void pair_run_finish(hs_pairs *run, size_t index, pair_record *record) {
   run->active--;
-  run->is_done[index] = 1;
+  run->is_done[index] = PAIR_DONE;
   run->records[index] = record;
   if (record) {
     run->held_bytes += record->bytes;
@@ -92,9 +109,16 @@ void pair_run_finish(hs_pairs *run, size_t index, pair_record *record) {
   if (pair_run_phase_over(run)) pthread_cond_signal(&run->progress);
 }
 
-void pair_run_leave(hs_pairs *run, size_t count) {
-  run->active -= count;
+void pair_run_hold(hs_pairs *run) { run->active++; }
+
+void pair_run_release(hs_pairs *run) {
+  run->active--;
   if (pair_run_phase_over(run)) pthread_cond_signal(&run->progress);
+}
+
+void pair_run_leave(hs_pairs *run, size_t index) {
+  run->is_done[index] = PAIR_WAITING;
+  pair_run_release(run);
 }
 
 /* ------------------------------------------------- records of pairs */

@@ -92,7 +92,7 @@ static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failu
 
 /* Waits for a record that a device has matched, or for a pair. False: no more will come. The caller holds the lock. */
 static bool take(hs_pairs *run, size_t *index, pair_record **matched) {
-  while (!has_ended(run) && !run->matched && !(run->workers_match && pair_run_may_take(run))) {
+  while (!has_ended(run) && !run->matched && !(run->workers_match && pair_run_next(run, index))) {
     run->waiting_workers++;
     pthread_cond_wait(&run->work, &run->lock);
     run->waiting_workers--;
@@ -103,8 +103,7 @@ static bool take(hs_pairs *run, size_t *index, pair_record **matched) {
     *index = (*matched)->result.index;
     return true;
   }
-  *index = run->phase.pairs[run->next++];
-  run->active++;
+  pair_run_take(run, *index);
   return true;
 }
 

@@ -124,10 +124,13 @@ static bool make_lists(hs_pairs *run) {
     run->images[i].on_device = run->copies + i * devices;
   run->phase.marks = cleared_list(run, images + 1, sizeof *run->phase.marks);
   run->phase.pairs = hs_memory_alloc(run->allocator, (count + 1) * sizeof *run->phase.pairs);
+  run->by_reading = hs_memory_alloc(run->allocator, (count + 1) * sizeof *run->by_reading);
+  run->reading_order = hs_memory_alloc(run->allocator, (images + 1) * sizeof *run->reading_order);
+  run->reading_starts = hs_memory_alloc(run->allocator, (images + 1) * sizeof *run->reading_starts);
   run->is_done = cleared_list(run, count + 1, 1);
   run->records = cleared_list(run, count + 1, sizeof *run->records);
-  return run->images && (run->copies || devices == 0) && run->phase.marks && run->phase.pairs && run->is_done &&
-         run->records;
+  return run->images && (run->copies || devices == 0) && run->phase.marks && run->phase.pairs && run->by_reading &&
+         run->reading_order && run->reading_starts && run->is_done && run->records;
 }
 
 static void free_lists(hs_pairs *run) {
@@ -139,6 +142,9 @@ static void free_lists(hs_pairs *run) {
   hs_memory_release(run->allocator, run->devices);
   hs_memory_release(run->allocator, run->phase.marks);
   hs_memory_release(run->allocator, run->phase.pairs);
+  hs_memory_release(run->allocator, run->by_reading);
+  hs_memory_release(run->allocator, run->reading_order);
+  hs_memory_release(run->allocator, run->reading_starts);
   hs_memory_release(run->allocator, run->is_done);
   hs_memory_release(run->allocator, run->records);
   for (int s = 0; s < PAIR_SPACES; s++) hs_memory_release(run->allocator, run->image_bytes[s]);
@@ -161,7 +167,7 @@ static bool refuse_large(hs_pairs *run) {
     if (run->worker_count > 0 && pair_memory_fits(run, &run->pairs[i])) continue;
     run->records[i] = pair_record_failed(run, i, HS_ERR_LIMIT, text);
     if (!run->records[i]) return false;
-    run->is_done[i] = 1;
+    run->is_done[i] = PAIR_DONE;
     run->held_bytes += run->records[i]->bytes;
   }
   return true;
