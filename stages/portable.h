@@ -21,8 +21,8 @@ _Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as flo
 #endif
 
 #ifdef __MINGW32__
-/* Returns a * b + c, rounded once: MinGW's fmaf rounds twice. The product is exact as a double. The sum is rounded to
- * the neighbour whose last bit is 1, so that rounding it to float sees on which side of a tie it is. */
+/* MinGW's fmaf and fma round twice. Returns a * b + c, rounded once: the product is exact as a double. The sum is
+ * rounded to the neighbour whose last bit is 1, so that rounding it to float sees on which side of a tie it is. */
 HS_INLINE float hs_fmaf_by_doubles(float a, float b, float c) {
   const double product = (double)a * (double)b, addend = (double)c, sum = product + addend;
   const double rest = sum - product, error = (product - (sum - rest)) + (addend - rest);
@@ -33,6 +33,65 @@ HS_INLINE float hs_fmaf_by_doubles(float a, float b, float c) {
   double odd;
   memcpy(&odd, &bits, sizeof odd);
   return (float)odd;
+}
+
+__extension__ typedef unsigned __int128 hs_uint128;
+
+/* A number as +-significand * 2^exponent, bit 125 of the significand being the highest that is set. */
+typedef struct hs_wide_number {
+  hs_uint128 significand;
+  int32_t exponent;
+  bool is_negative;
+} hs_wide_number;
+
+/* Shifts a significand, not 0, so that its highest bit is bit 125. */
+HS_INLINE hs_wide_number hs_wide_normal(hs_uint128 significand, int32_t exponent, bool is_negative) {
+  const uint64_t high = (uint64_t)(significand >> 64);
+  const int32_t zeros = high != 0 ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)significand);
+  const int32_t shift = zeros - 2;
+  return (hs_wide_number){shift >= 0 ? significand << shift : significand >> -shift, exponent - shift, is_negative};
+}
+
+/* Shifts to a larger exponent. Lost bits set the lowest one, which stands for them when the number is rounded. */
+HS_INLINE hs_uint128 hs_wide_shifted(hs_wide_number n, int32_t exponent) {
+  const int32_t shift = exponent - n.exponent;
+  if (shift > 126) return 1;
+  const hs_uint128 kept = n.significand >> shift;
+  return kept << shift != n.significand ? kept | 1u : kept;
+}
+
+/* Returns +-significand * 2^exponent, rounded to the nearest double, halves to even. */
+HS_INLINE double hs_wide_rounded(hs_uint128 significand, int32_t exponent, bool is_negative) {
+  const hs_wide_number n = hs_wide_normal(significand, exponent, is_negative);
+  const int32_t lowest = n.exponent + 125 < -1022 ? -1074 - n.exponent : 73; /* bits below the result's last one */
+  if (lowest > 126) return is_negative ? -0.0 : 0.0;
+  const hs_uint128 rest = n.significand & (((hs_uint128)1 << lowest) - 1u), half = (hs_uint128)1 << (lowest - 1);
+  uint64_t rounded = (uint64_t)(n.significand >> lowest);
+  rounded += rest > half || (rest == half && (rounded & 1u) != 0);
+  const double value = ldexp((double)rounded, lowest + n.exponent);
+  return is_negative ? -value : value;
+}
+
+HS_INLINE hs_wide_number hs_wide_of(double v) {
+  int exponent = 0;
+  const double fraction = frexp(fabs(v), &exponent);
+  return hs_wide_normal((hs_uint128)(uint64_t)ldexp(fraction, 53), exponent - 53, signbit(v) != 0);
+}
+
+/* Returns a * b + c, rounded once, by integers. */
+HS_INLINE double hs_fma_by_integers(double a, double b, double c) {
+  if (!(fabs(a) > 0.0 && fabs(b) > 0.0) || !(fabs(a) < HUGE_VAL && fabs(b) < HUGE_VAL)) return a * b + c;
+  if (!(fabs(c) < HUGE_VAL)) return c;
+  if (!(fabs(c) > 0.0)) return a * b;
+  const hs_wide_number x = hs_wide_of(a), y = hs_wide_of(b), z = hs_wide_of(c);
+  const hs_wide_number product = hs_wide_normal((x.significand >> 73) * (y.significand >> 73),
+                                                x.exponent + y.exponent + 146, x.is_negative != y.is_negative);
+  const int32_t exponent = product.exponent > z.exponent ? product.exponent : z.exponent;
+  const hs_uint128 first = hs_wide_shifted(product, exponent), second = hs_wide_shifted(z, exponent);
+  if (product.is_negative == z.is_negative) return hs_wide_rounded(first + second, exponent, z.is_negative);
+  if (first == second) return 0.0;
+  return first > second ? hs_wide_rounded(first - second, exponent, product.is_negative)
+                        : hs_wide_rounded(second - first, exponent, z.is_negative);
 }
 #endif
 

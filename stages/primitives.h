@@ -111,6 +111,8 @@ HS_INLINE float prim_threshold_float(double t) {
 HS_INLINE double prim_fma(double a, double b, double c) {
 #ifdef __CUDA_ARCH__
   return __fma_rn(a, b, c);
+#elif defined(__MINGW32__) && !defined(__FMA__)
+  return hs_fma_by_integers(a, b, c);
 #else
   return fma(a, b, c);
 #endif

@@ -34,7 +34,7 @@ function(hartsift_add_test_program name label source)
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE hartsift_test_support ${ARGN})
   hartsift_register_test(${name} ${label}
-    COMMAND bash ${PROJECT_SOURCE_DIR}/tests/run_cmocka.sh $<TARGET_FILE:${target}>)
+    COMMAND bash ${PROJECT_SOURCE_DIR}/tests/run_cmocka.sh ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}>)
 endfunction()
 
 # hartsift_add_tests(<folder>): every tests/<folder>/test_*.
@@ -61,6 +61,19 @@ function(hartsift_add_tests folder)
     elseif(NOT HARTSIFT_HAVE_CMOCKA)
       hartsift_skip_test(${name} ${folder} "cmocka was not found when this was configured")
     else()
+      hartsift_add_test_program(${name} ${folder} ${source})
+    endif()
+  endforeach()
+endfunction()
+
+# hartsift_add_portable_tests(<folder>): every tests/<folder>/test_*.c that includes no header of POSIX.
+function(hartsift_add_portable_tests folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.c)
+  foreach(source ${sources})
+    file(STRINGS ${source} posix REGEX "^ *# *include <(unistd|fcntl|signal|dirent|poll|dlfcn|sched|sys/[a-z]+)\\.h>")
+    cmake_path(GET source STEM stem)
+    string(REGEX REPLACE "^test_" "${folder}." name ${stem})
+    if(NOT posix)
       hartsift_add_test_program(${name} ${folder} ${source})
     endif()
   endforeach()

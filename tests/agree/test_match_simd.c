@@ -7,6 +7,7 @@
 #include "cpu/dispatch.h"
 #include "cpu/schedule/threads.h"
 #include "stages/match_bound.h"
+#include "os/os_process.h"
 #include "tests/support/stage_planes.h"
 
 static const char *const variants[] = {"sse2", "avx2", "avx512", "avx512vnni", "neon"};
@@ -105,12 +106,12 @@ static match_result run(const stage_ops *ops, stage_queue *queue, const match_ar
   a.backward = backward ? result.backward : NULL;
   size_t bytes = 0;
   assert_true(ops->match_work_bytes(&a, queue_threads(queue), &bytes));
-  a.work = aligned_alloc(64, (bytes + GUARD + 63) & ~(size_t)63);
+  a.work = os_memory_alloc((bytes + GUARD + 63) & ~(size_t)63, 64, false);
   assert_non_null(a.work);
   memset(a.work, 0xc3, (bytes + GUARD + 63) & ~(size_t)63);
   assert_int_equal(ops->match(queue, &a), STAGE_OK);
   for (size_t i = 0; i < GUARD; i++) assert_int_equal(a.work[bytes + i], 0xc3);
-  free(a.work);
+  os_memory_free(a.work);
   return result;
 }
 

@@ -2,6 +2,7 @@
  * library lane by lane. */
 
 #include "tests/support/test.h"
+#include "stages/portable.h"
 
 #if defined(__x86_64__)
 #  define HARTSIFT_ISA sse2
@@ -45,7 +46,7 @@ static void check_fma(const float *a, const float *b, const float *c) {
   float got[SIMD_WIDTH];
   simd_store(got, simd_fma(simd_load(a), simd_load(b), simd_load(c)));
   for (int i = 0; i < SIMD_WIDTH; i++) {
-    const float expected = fmaf(a[i], b[i], c[i]);
+    const float expected = hs_fmaf(a[i], b[i], c[i]);
     if (memcmp(&expected, &got[i], sizeof expected) != 0 && !(isnan(expected) && isnan(got[i])))
       fail_msg("fma(%a, %a, %a) is %a, not %a", (double)a[i], (double)b[i], (double)c[i], (double)got[i],
                (double)expected);

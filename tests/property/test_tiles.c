@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/support/engine_tests.h"
+#include "os/os_process.h"
 #include "tests/support/extent.h"
 
 enum { MIB = 1 << 20 };
@@ -362,7 +363,7 @@ enum { HEAD_BYTES = 64 };
 
 static void *metered_alloc(size_t bytes, void *user) {
   memory_meter *m = user;
-  unsigned char *p = aligned_alloc(HEAD_BYTES, (bytes + 2 * HEAD_BYTES - 1) / HEAD_BYTES * HEAD_BYTES);
+  unsigned char *p = os_memory_alloc(bytes + HEAD_BYTES, HEAD_BYTES, false);
   if (!p) return NULL;
   memcpy(p, &bytes, sizeof bytes);
   m->now += bytes;
@@ -377,7 +378,7 @@ static void metered_release(void *pointer, void *user) {
   unsigned char *p = (unsigned char *)pointer - HEAD_BYTES;
   memcpy(&bytes, p, sizeof bytes);
   m->now -= bytes;
-  free(p);
+  os_memory_free(p);
 }
 
 /* The queried bytes, without the context itself, are within the limit and equal the held memory. */

@@ -3,6 +3,7 @@
  */
 #include "tests/support/counted_allocator.h"
 
+#include "os/os_process.h"
 #include "tests/support/test.h"
 
 enum { SIZE_ROOM = 64 }; /* stored before each allocation, for its size */
@@ -11,8 +12,8 @@ static void *counted_allocator_alloc(size_t bytes, void *user) {
   counted_allocator *counter = user;
   counter->made++;
   if (counter->made == counter->fail_at) return NULL;
-  void *pointer = NULL;
-  if (posix_memalign(&pointer, SIZE_ROOM, bytes + SIZE_ROOM) != 0) return NULL;
+  void *pointer = os_memory_alloc(bytes + SIZE_ROOM, SIZE_ROOM, false);
+  if (!pointer) return NULL;
   memcpy(pointer, &bytes, sizeof bytes);
   memset((char *)pointer + SIZE_ROOM, counter->fill, bytes);
   counter->alive++;
@@ -30,7 +31,7 @@ static void counted_allocator_release(void *pointer, void *user) {
     memcpy(&bytes, start, sizeof bytes);
     counter->alive--;
     counter->alive_bytes -= bytes;
-    free(start);
+    os_memory_free(start);
   }
 }
 

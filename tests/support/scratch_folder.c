@@ -1,24 +1,27 @@
 /*
  * Makes and removes a folder for a test's files; see scratch_folder.h.
  */
-#define _XOPEN_SOURCE 700 /* P_tmpdir */
-
 #include "tests/support/scratch_folder.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/os_files.h"
+#include "os/os_process.h"
 #include "tests/support/test.h"
 
 void scratch_folder_make(scratch_folder *folder) {
   const char *base = getenv("TMPDIR");
-  if (!base || base[0] == '\0') base = P_tmpdir;
-  const int length = snprintf(folder->path, sizeof folder->path, "%s/hartsift-test-XXXXXX", base);
+  if (!base || base[0] == '\0') base = getenv("TEMP"); /* Windows */
+  if (!base || base[0] == '\0') base = "/tmp";
+  uint64_t number = 0;
+  assert_true(os_random(&number, sizeof number));
+  const int length =
+      snprintf(folder->path, sizeof folder->path, "%s/hartsift-test-%016llx", base, (unsigned long long)number);
   assert_true(length > 0 && (size_t)length < sizeof folder->path);
-  assert_non_null(mkdtemp(folder->path));
+  os_normalise_path(folder->path);
+  assert_true(os_make_folder(folder->path));
 }
 
 scratch_folder scratch_folder_new(void) {
@@ -33,23 +36,22 @@ char *scratch_folder_path(const scratch_folder *folder, const char *name, char *
   return path;
 }
 
-/* Calls unlink or rmdir for every entry if requested; returns the number of entries. */
+/* Removes every entry if requested; returns the number of entries. */
 static size_t scratch_folder_visit(const scratch_folder *folder, int delete_entries) {
-  DIR *directory = opendir(folder->path);
+  os_folder *directory = os_folder_open(folder->path, true);
   assert_non_null(directory);
   size_t count = 0;
-  for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+  for (const char *name = os_folder_next(directory); name; name = os_folder_next(directory)) {
     count++;
     char path[SCRATCH_PATH_BYTES];
-    scratch_folder_path(folder, entry->d_name, path);
-    if (delete_entries && unlink(path) != 0) {
+    scratch_folder_path(folder, name, path);
+    if (delete_entries && !os_remove(path)) {
       scratch_folder inner;
       memcpy(inner.path, path, sizeof path);
       scratch_folder_remove(&inner);
     }
   }
-  closedir(directory);
+  os_folder_close(directory);
   return count;
 }
 
@@ -57,7 +59,7 @@ size_t scratch_folder_count(const scratch_folder *folder) { return scratch_folde
 
 void scratch_folder_remove(const scratch_folder *folder) {
   scratch_folder_visit(folder, 1);
-  assert_int_equal(rmdir(folder->path), 0);
+  assert_true(os_remove_folder(folder->path));
 }
 
 int scratch_folder_set_up(void **state) {

@@ -8,6 +8,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/schedule/threads.h"
+#include "os/os_process.h"
 #include "tests/support/extent.h"
 
 enum { GUARD_FLOATS = 16 };
@@ -27,7 +28,7 @@ int stage_variants_usable(void) {
 guarded_plane plane_make(int32_t width, int32_t height, size_t stride) {
   guarded_plane p;
   p.block_floats = 2 * GUARD_FLOATS + stride * (size_t)height;
-  p.block = aligned_alloc(64, (sizeof(float) * p.block_floats + 63) & ~(size_t)63); /* sample 0 begins a cache line */
+  p.block = os_memory_alloc(sizeof(float) * p.block_floats, 64, false); /* sample 0 begins a cache line */
   assert_non_null(p.block);
   for (size_t i = 0; i < p.block_floats; i++) p.block[i] = GUARD;
   p.view = (plane_view){p.block + GUARD_FLOATS, width, height, stride};
@@ -35,7 +36,7 @@ guarded_plane plane_make(int32_t width, int32_t height, size_t stride) {
 }
 
 void plane_free(guarded_plane *plane) {
-  free(plane->block);
+  os_memory_free(plane->block);
   plane->block = NULL;
 }
 

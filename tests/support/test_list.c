@@ -42,7 +42,10 @@ static int run_once(const char *program) { return test_run(program, 0); }
 
 int (*test_main)(const char *program) = run_once;
 
-__attribute__((weak)) int main(int argc, char **argv) {
+#ifndef _WIN32 /* where a weak main is not taken from a library */
+__attribute__((weak))
+#endif
+int main(int argc, char **argv) {
   const char *slash = strrchr(argv[0], '/');
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   return test_main(slash ? slash + 1 : argv[0]);

@@ -8,6 +8,7 @@
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/common/npy_array.h"
+#include "os/os_files.h"
 #include "pipeline/formats/common/zip_archive.h"
 
 TEST(test_checksums) {
@@ -160,16 +161,15 @@ TEST(test_npy_headers_that_are_wrong) {
 }
 
 static void check_json_string(const char *text, const char *expected) {
-  SCOPED_MEMORY char *bytes = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&bytes, &size);
-  assert_non_null(stream);
+  os_text out;
+  assert_true(os_text_open(&out));
   feature_sink sink;
-  sink_begin(&sink, stream, NULL);
+  sink_begin(&sink, out.stream, NULL);
   json_put_string(&sink, text);
   sink_flush(&sink);
-  assert_int_equal(fclose(stream), 0);
-  assert_string_equal(bytes, expected);
+  assert_true(os_text_close(&out));
+  assert_string_equal(out.text, expected);
+  free(out.text);
 }
 
 TEST(test_json_strings) {
@@ -184,16 +184,16 @@ static void produce_word(feature_sink *sink, const void *user) { sink_text(sink,
 
 /* Returns an archive from malloc. Its member "first" has some text; its member "second" is empty. */
 static char *make_zip(size_t *size) {
-  char *bytes = NULL;
-  FILE *stream = open_memstream(&bytes, size);
-  assert_non_null(stream);
+  os_text out;
+  assert_true(os_text_open(&out));
   zip_writer writer;
-  zip_write_begin(&writer, stream, NULL);
+  zip_write_begin(&writer, out.stream, NULL);
   assert_true(zip_write_entry(&writer, "first", produce_word, "some text"));
   assert_true(zip_write_entry(&writer, "second", produce_word, ""));
   zip_write_end(&writer);
-  assert_int_equal(fclose(stream), 0);
-  return bytes;
+  assert_true(os_text_close(&out));
+  *size = out.length;
+  return out.text;
 }
 
 TEST(test_zip_entries) {

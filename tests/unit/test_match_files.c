@@ -4,6 +4,7 @@
  */
 #include "tests/support/test.h"
 
+#include "os/os_files.h"
 #include "pipeline/cli/common/match_file.h"
 
 enum { PAIRS = 5 };
@@ -82,16 +83,15 @@ TEST(files_come_back) {
 TEST(empty_tables_come_back) {
   for (int f = MATCH_FORMAT_CSV; f <= MATCH_FORMAT_COLMAP; f++) {
     match_table empty = {.name_a = "a", .name_b = "b", .count_a = 100, .count_b = 50}, found = {0};
-    char *text = NULL, message[256];
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    assert_non_null(stream);
-    match_table_write(stream, (match_format)f, &empty);
-    assert_int_equal(fclose(stream), 0);
-    assert_int_equal(read_text(text, &found, message, sizeof message), HS_OK);
+    char message[256];
+    os_text text;
+    assert_true(os_text_open(&text));
+    match_table_write(text.stream, (match_format)f, &empty);
+    assert_true(os_text_close(&text));
+    assert_int_equal(read_text(text.text, &found, message, sizeof message), HS_OK);
     assert_int_equal(found.matches.count, 0);
     match_table_free(&found);
-    free(text);
+    free(text.text);
   }
 }
 

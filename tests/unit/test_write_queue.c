@@ -76,7 +76,10 @@ TEST_ON_FIXTURE(test_in_a_row) {
   assert_memory_equal(f->file, f->expected, FILE_BYTES);
   assert_int_equal(f->writes, FILE_BYTES / WRITE_QUEUE_PIECE_BYTES);
   assert_false(f->by_caller);
-  assert_true(write_queue_cpu_s(f->queue) > 0 && write_queue_cpu_s(f->queue) < 60);
+  assert_true(write_queue_cpu_s(f->queue) >= 0 && write_queue_cpu_s(f->queue) < 60);
+#ifndef _WIN32 /* which counts whole ticks */
+  assert_true(write_queue_cpu_s(f->queue) > 0);
+#endif
 }
 
 /* Pages are at any offsets, overlap, and have every size up to more than a piece. The last write wins, and reads return

@@ -307,7 +307,8 @@ static bool fail_unknown(command_id command, const char *typed, char *message, s
 static bool fail_getopt(command_id command, int code, char *const *argv, char *message, size_t bytes) {
   const int id = option_of_code(optopt);
   const bool known = id < OPTION_COUNT && option_belongs_to((option_id)id, command);
-  if (known && code == ':') {
+  /* some C libraries return ':' for a value that is not expected, too */
+  if (known && code == ':' && option_get((option_id)id)->kind != OPTION_KIND_FLAG) {
     char expected[OPTION_EXPECTED_BYTES];
     option_describe_expected(option_get((option_id)id), expected, sizeof expected);
     return option_fail(message, bytes, "--%s needs a value: expected %s", option_get((option_id)id)->name, expected);
