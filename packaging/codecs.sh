@@ -83,6 +83,7 @@ build libjpeg-turbo -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DREQUIRE_SIMD=ON
 (cd "$work/sqlite3" && ./configure --disable-shared >/dev/null && make -s sqlite3.c sqlite3.h)
 mkdir -p "$work/sqlite3-one-file"
 cp "$work"/sqlite3/sqlite3.[ch] "$work/sqlite3-one-file"
-build_files sqlite3-one-file sqlite3 sqlite3.h "-O2 -DSQLITE_DQS=0 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED"
+omitted=$(printf ' -DSQLITE_OMIT_%s' LOAD_EXTENSION DEPRECATED JSON SHARED_CACHE PROGRESS_CALLBACK DECLTYPE)
+build_files sqlite3-one-file sqlite3 sqlite3.h "-O2 -DSQLITE_DQS=0$omitted"
 build_files libzstd/lib zstd zstd.h \
   "-O2 -DZSTD_DISABLE_ASM -DZSTD_LEGACY_SUPPORT=0 -DHUF_FORCE_DECOMPRESS_X1 -DZSTD_FORCE_DECOMPRESS_SEQUENCES_SHORT" "common/*.c decompress/*.c"
