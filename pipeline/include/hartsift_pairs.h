@@ -73,7 +73,7 @@ typedef struct hs_pairs_options {
 } hs_pairs_options;
 
 /* Maximum number of further contexts of a run. */
-enum { HS_PAIRS_CONTEXTS_MAX = 64 };
+enum { HS_PAIRS_CONTEXTS_MAX = 64 /* further contexts */ };
 
 /* Sets guide, guide_matrix and guide_tolerance of *options to a geometry that was found: matching then considers only
    candidates within geometry->tolerance (0: the tolerance of *verify). For HS_ESSENTIAL the cameras of *verify are used
