@@ -76,7 +76,7 @@ static void say_none_visible(const device_answer *a, sentence s) {
         "CUDA_VISIBLE_DEVICES is \"%s\", a MIG slice that this machine does not have: name one that nvidia-smi -L "
         "lists",
         a->visible);
-  else if (a->visible)
+  else if (a->visible && strcmp(a->visible, "0") != 0) /* "0" leaves a GPU visible wherever there is one */
     say(s, "CUDA_VISIBLE_DEVICES is \"%s\" and leaves no GPU visible: unset it, or name GPUs that nvidia-smi -L lists",
         a->visible);
   else

@@ -59,7 +59,7 @@ static void gather(const option_set *set, info_facts *facts) {
   facts->memory = machine_memory_now();
   facts->file_bytes = machine_memory_limit(0);
   cli_fill_options(set, &options, &expert);
-  cli_shorten_gpu_start();
+  cli_shorten_gpu_start(&options);
   facts->context_status = try_create(&facts->context, &options, facts->context_message, sizeof facts->context_message);
   /* makes the comparison, so that the report names the decoder */
   if (facts->context) (void)hs_decodes_jpeg(facts->context, NULL, 0);

@@ -31,7 +31,7 @@ typedef struct reason_case {
   const char *says, *remedy;
 } reason_case;
 
-enum { CASES = 22 };
+enum { CASES = 23 };
 
 static int fill_cases(reason_case cases[CASES]) {
   int n = 0;
@@ -55,6 +55,8 @@ static int fill_cases(reason_case cases[CASES]) {
   a.error = DEVICE_ERROR_NO_DEVICE;
   a.count = 0;
   cases[n++] = (reason_case){"none shown", a, "the driver shows no GPU", "nvidia-smi -L must list one"};
+  a.visible = "0";
+  cases[n++] = (reason_case){"the first visible", a, "the driver shows no GPU", "nvidia-smi -L must list one"};
   a.visible = "";
   cases[n++] = (reason_case){"none visible", a, "CUDA_VISIBLE_DEVICES is \"\" and leaves no GPU visible", "unset it"};
   a.visible = "7";

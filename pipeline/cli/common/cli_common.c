@@ -187,11 +187,16 @@ void cli_print_create_error(command_id command, const char *message) {
   cli_error(command, "%s", message);
 }
 
-void cli_shorten_gpu_start(void) { os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "2", false); }
+void cli_shorten_gpu_start(const hs_options *options) {
+  const char *wanted = getenv("HARTSIFT_DEVICE");
+  const bool is_first = options->device_index == 0 && !(wanted && strchr(wanted, ':'));
+  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "2", false);
+  if (is_first) os_set_variable("CUDA_VISIBLE_DEVICES", "0", false);
+}
 
 static cli_exit make_context(const option_set *set, hs_options *options, hs_context **context) {
   char message[CLI_MESSAGE_BYTES] = "";
-  cli_shorten_gpu_start();
+  cli_shorten_gpu_start(options);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
   options->expert = NULL; /* the rules are no longer needed */
   if (status != HS_OK)
