@@ -134,8 +134,10 @@ bool pair_memory_plan(hs_pairs *run, int32_t threads) {
   if (workers > (uint64_t)threads) workers = (uint64_t)threads;
   run->worker_count = (int32_t)workers;
   const uint64_t left = all - workers * each;
-  run->held_budget = left / 4;
-  run->image_budget[PAIR_SPACE_HOST] = left - run->held_budget;
+  const uint64_t results = left / 4;
+  run->given_budget = results / 8;
+  run->held_budget = results - run->given_budget;
+  run->image_budget[PAIR_SPACE_HOST] = left - results;
   return true;
 }
 

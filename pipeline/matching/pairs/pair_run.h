@@ -61,6 +61,7 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase);
 enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
 enum {
   PAIR_MESSAGE_BYTES = 512,
+  PAIRS_GIVEN_MAX = 256,    /* maximum number of results that hs_pairs_next takes from the run at one time */
   PAIRS_MATCHED_MAX = 2048, /* maximum number of pairs that the device has matched and no worker has verified yet */
   /* number of pairs from the head on, per worker, that are processed even if the memory for results is full */
   LOOKAHEAD_A_WORKER = 4
@@ -138,7 +139,7 @@ struct hs_pairs {
   hs_verify_options verify; /* options.verify points to this copy, unless it is null */
   stage_ops ops;
   uint64_t *image_bytes[PAIR_SPACES];
-  uint64_t image_budget[PAIR_SPACES], held_budget;
+  uint64_t image_budget[PAIR_SPACES], held_budget, given_budget; /* given_budget: bytes of `given` */
   size_t features_max;        /* largest feature count for which workers have memory */
   const engine_pairs *engine; /* matching by devices; null: there are none */
   pair_device *devices;       /* [device_count] */
@@ -146,6 +147,12 @@ struct hs_pairs {
   bool workers_match;  /* workers match, because there is no device or a context is on the CPU */
   int32_t host_number; /* hs_pair_result.device of the pairs that workers match */
   uint64_t batch_bytes;
+
+  /* Records that hs_pairs_next has taken and not returned yet: given_count of them from given_first on. Only
+     hs_pairs_next uses these fields, without the lock. */
+  pair_record *given[PAIRS_GIVEN_MAX];
+  size_t given_first, given_count;
+  pair_record *returned; /* record that was returned to the caller; valid until its next call */
 
   pthread_mutex_t lock;
   pthread_cond_t work;     /* wakes workers: a pair may be taken, or the run ends */
@@ -169,12 +176,11 @@ struct hs_pairs {
   size_t active;    /* number of pairs that are taken and not done */
   uint8_t *is_done; /* [pair]: a pair_progress */
   pair_record **records;
-  size_t head;           /* index of the pair whose result is returned next */
+  size_t head;           /* index of the pair whose result hs_pairs_next takes next */
   uint64_t held_bytes;   /* bytes of records that have not been returned: finished, or waiting for verification */
   uint64_t record_bytes; /* bytes of all record_count records so far, for their average size */
   size_t record_count;
-  size_t lookahead;      /* number of pairs from the head on that are processed even if results exceed held_budget */
-  pair_record *returned; /* record that was returned to the caller; valid until its next call */
+  size_t lookahead; /* number of pairs from the head on that are processed even if results exceed held_budget */
   pair_record *matched, *last_matched; /* list of records waiting for verification, oldest first */
   size_t matched_count;
   int32_t waiting_workers;         /* number of workers that wait for a pair or a record */

@@ -136,6 +136,7 @@ static bool make_lists(hs_pairs *run) {
 static void free_lists(hs_pairs *run) {
   for (size_t i = 0; run->records && i < run->count; i++) pair_record_free(run, run->records[i]);
   pair_record_free(run, run->returned);
+  for (size_t i = run->given_first; i < run->given_count; i++) pair_record_free(run, run->given[i]);
   for (uint32_t i = 0; run->images && i < run->collection.image_count; i++) pair_image_forget(run, i);
   hs_memory_release(run->allocator, run->images);
   hs_memory_release(run->allocator, run->copies);
@@ -363,32 +364,32 @@ static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
       return;
 }
 
-/* Returns the head's record to the caller. The caller holds the lock. */
+/* Takes the head's record and, within their memory, those that follow it. The caller holds the lock. */
 static void give(hs_pairs *run) {
-  run->returned = run->records[run->head];
-  run->records[run->head] = NULL;
   const bool was_full = run->held_bytes > run->held_budget;
-  run->held_bytes -= run->returned->bytes;
-  run->head++;
+  uint64_t bytes = 0;
+  run->given_first = run->given_count = 0;
+  do {
+    pair_record *record = run->records[run->head];
+    run->records[run->head++] = NULL;
+    run->given[run->given_count++] = record;
+    run->held_bytes -= record->bytes;
+    bytes += record->bytes;
+  } while (run->given_count < PAIRS_GIVEN_MAX && run->head < run->count && run->records[run->head] &&
+           bytes + run->records[run->head]->bytes <= run->given_budget);
   if (was_full) {
     pair_run_wake(run);
     pthread_cond_signal(&run->progress);
   }
 }
 
-hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (result) *result = NULL;
-  if (!run || !result) return HS_ERR_ARGUMENT;
-  if (run->process != os_process_id()) return HS_ERR_ARGUMENT;
-  pthread_mutex_lock(&run->lock);
-  pair_record_free(run, run->returned);
-  run->returned = NULL;
-  wait_for_head(run, wait_ms);
+/* Waits for results and takes them; none: the time is over, or all have been returned. Statuses: as hs_pairs_next. */
+static hs_status take_results(hs_pairs *run, int32_t wait_ms) {
   hs_status status = HS_OK;
+  pthread_mutex_lock(&run->lock);
+  wait_for_head(run, wait_ms);
   if (!run->has_reported_failure && run->head < run->count && run->records[run->head]) {
     give(run);
-    *result = &run->returned->result;
   } else if (run->failure != HS_OK) {
     status = run->failure;
   } else if (!run->context && run->head < run->count) {
@@ -397,6 +398,21 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
   }
   run->has_reported_failure = status != HS_OK;
   pthread_mutex_unlock(&run->lock);
+  return status;
+}
+
+hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (result) *result = NULL;
+  if (!run || !result) return HS_ERR_ARGUMENT;
+  if (run->process != os_process_id()) return HS_ERR_ARGUMENT;
+  pair_record_free(run, run->returned);
+  run->returned = NULL;
+  const hs_status status = run->given_first < run->given_count ? HS_OK : take_results(run, wait_ms);
+  if (status == HS_OK && run->given_first < run->given_count) {
+    run->returned = run->given[run->given_first++];
+    *result = &run->returned->result;
+  }
   return status;
 }
 
