@@ -63,15 +63,23 @@ hs_status colmap_enter_reading(hs_colmap_database *database) {
   return HS_OK;
 }
 
-hs_status colmap_enter(hs_colmap_database *database) {
+hs_status colmap_enter_unsaved(hs_colmap_database *database) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
   if (database->is_broken)
     return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction, of which nothing was kept");
   database->has_counts = false;
-  status = colmap_begin(database);
-  return status == HS_OK ? colmap_query(database, "SAVEPOINT hartsift", 0, NULL, NULL) : status;
+  return colmap_begin(database);
+}
+
+hs_status colmap_save(hs_colmap_database *database) {
+  return colmap_query(database, "SAVEPOINT hartsift", 0, NULL, NULL);
+}
+
+hs_status colmap_enter(hs_colmap_database *database) {
+  const hs_status status = colmap_enter_unsaved(database);
+  return status == HS_OK ? colmap_save(database) : status;
 }
 
 /* Adds to the message that the failure (such as a full disk) has ended the transaction. */
@@ -90,6 +98,17 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
     lose_transaction(database);
   else
     colmap_schema_find_own_tables(database);
+  return status;
+}
+
+hs_status colmap_undo(hs_colmap_database *database, hs_status status, const char *sql, int64_t parameter) {
+  char reason[COLMAP_MESSAGE_BYTES];
+  snprintf(reason, sizeof reason, "%s", database->message);
+  /* after some errors (a full disk) SQLite has already rolled back the complete transaction */
+  const bool is_undone = sqlite3_get_autocommit(database->sqlite) == 0 &&
+                         (!sql || colmap_query(database, sql, parameter, NULL, NULL) == HS_OK);
+  snprintf(database->message, sizeof database->message, "%s", reason);
+  if (!is_undone) lose_transaction(database);
   return status;
 }
 

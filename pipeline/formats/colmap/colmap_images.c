@@ -86,6 +86,19 @@ hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id
   return colmap_query(database, "SELECT rows FROM keypoints WHERE image_id = ?", image_id, count, NULL);
 }
 
+hs_status colmap_count_once(hs_colmap_database *database, uint32_t image_id, int64_t *count) {
+  colmap_count *known = &database->counts[image_id % COLMAP_COUNTS];
+  if (!database->has_counts) memset(database->counts, 0, sizeof database->counts);
+  database->has_counts = true;
+  if (known->is_known && known->image_id == image_id) {
+    *count = known->count;
+    return HS_OK;
+  }
+  const hs_status status = colmap_count_keypoints(database, image_id, count);
+  if (status == HS_OK) *known = (colmap_count){image_id, true, *count};
+  return status;
+}
+
 static hs_status insert_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               int64_t *image_id) {
   int64_t camera_id = -1;

@@ -117,6 +117,12 @@ hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t pa
    after a failure, and returns `status`, or the error of undoing. */
 hs_status colmap_enter(hs_colmap_database *database);
 hs_status colmap_leave(hs_colmap_database *database, hs_status status);
+/* The two parts of colmap_enter: the transaction, and the state to which colmap_leave returns. */
+hs_status colmap_enter_unsaved(hs_colmap_database *database);
+hs_status colmap_save(hs_colmap_database *database);
+/* Call after a failure without a saved state: runs the statement (null: none), which undoes what the call changed, and
+   returns `status`. If that fails, the transaction is lost. */
+hs_status colmap_undo(hs_colmap_database *database, hs_status status, const char *sql, int64_t parameter);
 
 /* Begins a call that reads: clears the message. HS_ERR_ARGUMENT without a handle. */
 hs_status colmap_enter_reading(hs_colmap_database *database);
@@ -188,6 +194,8 @@ hs_status colmap_drop_orphans_of(hs_colmap_database *database, int64_t image_id)
 hs_status colmap_find_image(hs_colmap_database *database, const char *name, int64_t after, hs_colmap_image *image);
 /* Counts an image's keypoints; -1: keypoints were never written. HS_ERR_ARGUMENT: no such image. */
 hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id, int64_t *count);
+/* The same, from memory if only matches were added since the image was counted in this transaction. */
+hs_status colmap_count_once(hs_colmap_database *database, uint32_t image_id, int64_t *count);
 
 /* ---- cameras, rigs and frames */
 

@@ -192,25 +192,11 @@ static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_match
   return HS_OK;
 }
 
-/* Counts an image's keypoints once in a transaction, as long as only matches are added. */
-static hs_status count_once(hs_colmap_database *database, uint32_t image_id, int64_t *count) {
-  colmap_count *known = &database->counts[image_id % COLMAP_COUNTS];
-  if (!database->has_counts) memset(database->counts, 0, sizeof database->counts);
-  database->has_counts = true;
-  if (known->is_known && known->image_id == image_id) {
-    *count = known->count;
-    return HS_OK;
-  }
-  const hs_status status = colmap_count_keypoints(database, image_id, count);
-  if (status == HS_OK) *known = (colmap_count){image_id, true, *count};
-  return status;
-}
-
 /* Reads the feature counts of both images. Matches require that both have features. */
 static hs_status read_limits(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t limits[2]) {
   if (image_a == image_b) return colmap_fail(database, HS_ERR_ARGUMENT, "an image cannot be matched with itself");
-  hs_status status = count_once(database, image_a, &limits[0]);
-  if (status == HS_OK) status = count_once(database, image_b, &limits[1]);
+  hs_status status = colmap_count_once(database, image_a, &limits[0]);
+  if (status == HS_OK) status = colmap_count_once(database, image_b, &limits[1]);
   if (status == HS_OK && (limits[0] < 0 || limits[1] < 0)) {
     status = colmap_fail(database, HS_ERR_ARGUMENT, "image %lu has no features",
                          (unsigned long)(limits[0] < 0 ? image_a : image_b));
@@ -372,46 +358,53 @@ static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a,
   return status == HS_OK ? insert_geometry(database, entry) : status;
 }
 
+/* Adds the entry of a pair that has none. If the second row fails, the first is removed: a savepoint would copy each
+   page that changes. */
+static hs_status add_new(hs_colmap_database *database, const pair_entry *entry) {
+  hs_status status = insert_matches(database, entry);
+  if (status != HS_OK) return colmap_undo(database, status, NULL, 0);
+  if (!entry->has_geometry) return HS_OK;
+  status = colmap_forget_pair(database, entry->pair_id);
+  if (status == HS_OK) status = insert_geometry(database, entry);
+  return status == HS_OK ? status
+                         : colmap_undo(database, status, "DELETE FROM matches WHERE pair_id = ?", entry->pair_id);
+}
+
+/* Adds the entry of a pair that may have one. */
+static hs_status add_again(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, const pair_entry *entry) {
+  hs_status status = colmap_save(database);
+  if (status != HS_OK) return status;
+  status = colmap_take_pair_back(database, entry->pair_id);
+  if (status == HS_OK) status = settle_matches(database, image_a, image_b, entry);
+  if (status == HS_OK) status = settle_geometry(database, image_a, image_b, entry);
+  return colmap_leave(database, status);
+}
+
+static hs_status add_entry(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, const pair_entry *entry) {
+  bool has_matches = true, has_geometry = false, same;
+  hs_status status = HS_OK;
+  if (!database->schema.has_doubtful)
+    status = compare_row(database, COLMAP_SELECT_MATCHES, entry->pair_id, NULL, SIZE_MAX, &has_matches, &same);
+  if (status == HS_OK && !has_matches)
+    status = compare_row(database, COLMAP_SELECT_VERIFIED, entry->pair_id, NULL, SIZE_MAX, &has_geometry, &same);
+  if (status != HS_OK) return colmap_undo(database, status, NULL, 0);
+  return has_matches || has_geometry ? add_again(database, image_a, image_b, entry) : add_new(database, entry);
+}
+
 hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                 const hs_colmap_matches *matches) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status == HS_OK) status = check_pairs(database, matches);
   const bool has_counts = status == HS_OK && database->in_transaction && database->has_counts;
-  if (status == HS_OK) status = colmap_enter(database);
+  if (status == HS_OK) status = colmap_enter_unsaved(database);
   if (status != HS_OK) return status;
   database->has_counts = has_counts;
   pair_entry entry = {0};
   status = make_entry(database, image_a, image_b, matches, &entry);
-  if (status == HS_OK) status = colmap_take_pair_back(database, entry.pair_id);
-  if (status == HS_OK) status = settle_matches(database, image_a, image_b, &entry);
-  if (status == HS_OK) status = settle_geometry(database, image_a, image_b, &entry);
+  status = status == HS_OK ? add_entry(database, image_a, image_b, &entry) : colmap_undo(database, status, NULL, 0);
   hs_memory_release(database->options.allocator, entry.matches);
   hs_memory_release(database->options.allocator, entry.inliers);
-  return colmap_leave(database, status);
-}
-
-/* Counts the rows of a pair's entry; -1: the entry does not exist. what: name of the entry in messages. */
-static hs_status count_rows(hs_colmap_database *database, const char *sql, int64_t pair_id, const char *what,
-                            int64_t *rows) {
-  bool found = false;
-  *rows = -1;
-  const hs_status status = colmap_query(database, sql, pair_id, rows, &found);
-  if (status != HS_OK || !found || *rows >= 0) return status;
-  *rows = -1;
-  return colmap_fail(database, HS_ERR_FORMAT, "the %s of pair %lld are damaged", what, (long long)pair_id);
-}
-
-hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t *matches,
-                                  int64_t *verified) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  hs_status status = colmap_enter_reading(database);
-  if (status != HS_OK) return status;
-  const int64_t pair_id = colmap_pair_number(image_a, image_b);
-  if (matches) status = count_rows(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, "matches", matches);
-  if (status == HS_OK && verified)
-    status = count_rows(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id, "verified matches",
-                        verified);
   return status;
 }
 

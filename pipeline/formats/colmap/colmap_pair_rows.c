@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/number_tools.h"
 #include "pipeline/base/text.h"
@@ -172,6 +173,30 @@ hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t 
     return colmap_fail(database, HS_ERR_FORMAT, "pair %lld is damaged", (long long)*pair_id);
   images[0] = (uint32_t)(*pair_id / COLMAP_PAIR_BASE);
   images[1] = (uint32_t)(*pair_id % COLMAP_PAIR_BASE);
+  return status;
+}
+
+/* Counts the rows of a pair's entry; -1: the entry does not exist. what: name of the entry in messages. */
+static hs_status count_rows(hs_colmap_database *database, const char *sql, int64_t pair_id, const char *what,
+                            int64_t *rows) {
+  bool found = false;
+  *rows = -1;
+  const hs_status status = colmap_query(database, sql, pair_id, rows, &found);
+  if (status != HS_OK || !found || *rows >= 0) return status;
+  *rows = -1;
+  return colmap_fail(database, HS_ERR_FORMAT, "the %s of pair %lld are damaged", what, (long long)pair_id);
+}
+
+hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t *matches,
+                                  int64_t *verified) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_status status = colmap_enter_reading(database);
+  if (status != HS_OK) return status;
+  const int64_t pair_id = colmap_pair_number(image_a, image_b);
+  if (matches) status = count_rows(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, "matches", matches);
+  if (status == HS_OK && verified)
+    status = count_rows(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id, "verified matches",
+                        verified);
   return status;
 }
 
