@@ -31,7 +31,10 @@ make_wheel() {
   # auditwheel names the wheel after the oldest platform that has what it needs.
   run_quietly env PATH="$tools/venv/bin:$PATH" "$python" -m auditwheel repair --plat auto --only-plat \
     --wheel-dir "$out" "$work/$architecture"/wheel/hartsift-*.whl
-  ls "$out"/hartsift-*-py3-none-"manylinux_2_28_$architecture.whl" >/dev/null
+  local wheel bytes
+  wheel=$(ls "$out"/hartsift-*-py3-none-"manylinux_2_28_$architecture.whl")
+  bytes=$(stat -c %s "$wheel")
+  [ "$bytes" -le 10000000 ] || { echo "$wheel has $bytes bytes, more than 10 MB" >&2; return 1; }
 }
 
 install_tools
