@@ -57,7 +57,8 @@ static const char *const match_more[] = {
     "With --database, --verify essential uses the cameras of the database if their focal length is known and they "
     "have no distortion, else a fundamental matrix. Results are saved twice a second; Ctrl-C (SIGINT) or SIGTERM "
     "saves the rest and ends, and the same command continues. --replace matches again what has matches. With --json, "
-    "standard output gets one record for each pair, a line each: image_a, image_b, matches, inliers, model.",
+    "standard output gets one record for each pair, a line each: image_a, image_b, matches, inliers, model; with "
+    "--devices also a summary.",
     NULL,
 };
 
