@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Builds the libraries of wheels as static libraries from Debian's sources, including security fixes:
 # zlib, libpng, libjpeg-turbo, SQLite, the decompressor of zstd. Their licence texts go to PREFIX/licenses.
-# usage: bash packaging/codecs.sh SOURCES PREFIX TOOLCHAIN    (SOURCES is filled where it is empty; TOOLCHAIN: a CMake file)
+# usage: bash packaging/codecs.sh SOURCES PREFIX TOOLCHAIN [cmocka]    (SOURCES is filled where it is empty; TOOLCHAIN: a CMake
+# file; cmocka: the tests' library too)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p "$1" "$2/licenses"
 sources=$(realpath "$1") prefix=$(realpath "$2") toolchain=$(realpath "$3")
-packages=(zlib libpng1.6 libjpeg-turbo sqlite3 libzstd)
+packages=(zlib libpng1.6 libjpeg-turbo sqlite3 libzstd "${@:4}")
 
 # The sources of this Debian's packages, with a list of packages of their own: the machine's stays as it is.
 fetch_sources() {
@@ -70,14 +71,17 @@ END
   build "$1"
 }
 
-[ "$(find "$sources" -name '*.dsc' | wc -l)" -eq "${#packages[@]}" ] || fetch_sources
+[ "$(find "$sources" -name '*.dsc' | wc -l)" -ge "${#packages[@]}" ] || fetch_sources
 work=$prefix/build
 mkdir -p "$work"
 for package in "${packages[@]}"; do
   unpack "$package"
 done
 
-build_files zlib z "zlib.h zconf.h" "-DHAVE_UNISTD_H -DHAVE_HIDDEN -D_LARGEFILE64_SOURCE=1"
+zlib_options="-DHAVE_UNISTD_H -DHAVE_HIDDEN -D_LARGEFILE64_SOURCE=1"
+# It takes every macOS for one without fdopen.
+if grep -q "SYSTEM_NAME Darwin" "$toolchain"; then zlib_options+=" -Dfdopen=fdopen"; fi
+build_files zlib z "zlib.h zconf.h" "$zlib_options"
 build libpng1.6 -DPNG_SHARED=OFF -DPNG_TESTS=OFF -DPNG_EXECUTABLES=OFF
 build libjpeg-turbo -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DREQUIRE_SIMD=ON
 (cd "$work/sqlite3" && ./configure --disable-shared >/dev/null && make -s sqlite3.c sqlite3.h)
@@ -87,3 +91,9 @@ omitted=$(printf ' -DSQLITE_OMIT_%s' LOAD_EXTENSION DEPRECATED JSON SHARED_CACHE
 build_files sqlite3-one-file sqlite3 sqlite3.h "-O2 -DSQLITE_DQS=0$omitted"
 build_files libzstd/lib zstd zstd.h \
   "-O2 -DZSTD_DISABLE_ASM -DZSTD_LEGACY_SUPPORT=0 -DHUF_FORCE_DECOMPRESS_X1 -DZSTD_FORCE_DECOMPRESS_SEQUENCES_SHORT" "common/*.c decompress/*.c"
+if [ "${4:-}" = cmocka ]; then
+  # Its shared library cannot be switched off; the static one has another name.
+  build cmocka -DWITH_STATIC_LIB=ON -DUNIT_TESTING=OFF -DWITH_EXAMPLES=OFF
+  rm -f "$prefix"/bin/cmocka.dll "$prefix"/lib/libcmocka.dll.a "$prefix"/licenses/cmocka.txt # only tests have it inside
+  mv "$prefix/lib/libcmocka-static.a" "$prefix/lib/libcmocka.a"
+fi

@@ -84,8 +84,13 @@ endif()
 
 # The component python holds what a wheel needs: the library and, beside it, the command.
 if(HARTSIFT_COMMAND_IN_LIBRARY)
-  install(TARGETS hartsift hartsift_command hartsift_colmap_command DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
-  if(SKBUILD)
+  if(WIN32)
+    install(TARGETS hartsift RUNTIME DESTINATION . ARCHIVE DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
+    install(TARGETS hartsift_command hartsift_colmap_command RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python EXCLUDE_FROM_ALL)
+  else()
+    install(TARGETS hartsift hartsift_command hartsift_colmap_command DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
+  if(SKBUILD AND NOT WIN32)
     install(PROGRAMS ${PROJECT_SOURCE_DIR}/python/scripts/hartsift ${PROJECT_SOURCE_DIR}/python/scripts/hartsift-colmap DESTINATION ${SKBUILD_SCRIPTS_DIR}
             COMPONENT python EXCLUDE_FROM_ALL)
   endif()

@@ -1,6 +1,6 @@
 # Builds for macOS 11 or later with zig's C compiler and headers (PyPI: ziglang):
 # cmake --preset macos -DHARTSIFT_ZIG=FILE [-DHARTSIFT_MAC_PROCESSOR=x86_64]
-set(HARTSIFT_ZIG "" CACHE FILEPATH "The program zig, as in site-packages/ziglang/zig")
+set(HARTSIFT_ZIG "$ENV{HARTSIFT_ZIG}" CACHE FILEPATH "The program zig, as in site-packages/ziglang/zig")
 set(HARTSIFT_MAC_PROCESSOR arm64 CACHE STRING "arm64 or x86_64")
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HARTSIFT_ZIG HARTSIFT_MAC_PROCESSOR CMAKE_PREFIX_PATH)
 set(CMAKE_SYSTEM_NAME Darwin)
@@ -8,6 +8,8 @@ set(CMAKE_SYSTEM_PROCESSOR ${HARTSIFT_MAC_PROCESSOR})
 set(target ${HARTSIFT_MAC_PROCESSOR}-macos.11.0)
 string(REPLACE arm64 aarch64 target ${target})
 set(CMAKE_C_COMPILER ${HARTSIFT_ZIG} cc -target ${target})
+set(CMAKE_CXX_COMPILER ${HARTSIFT_ZIG} c++ -target ${target})
+set(CMAKE_ASM_COMPILER ${HARTSIFT_ZIG} cc -target ${target})
 set(CMAKE_C_COMPILER_TARGET ${target})
 # One program for all of it; archives have their index from the beginning.
 set(CMAKE_AR ${HARTSIFT_ZIG} CACHE FILEPATH "Archiver")

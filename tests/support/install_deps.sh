@@ -7,6 +7,9 @@ BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-
 TEST_PACKAGES=(clang colmap doxygen libclang-rt-dev libcmocka-dev libopencv-dev libvlfeat-dev fish lintian locales man-db mmdebstrap python3 python3-venv zsh gcc-aarch64-linux-gnu
   libc6-dev-arm64-cross qemu-user slurm-client slurmctld slurmd)
 
+# What builds for Windows and runs there.
+WINDOWS_PACKAGES=(g++-mingw-w64-x86-64-posix wine64)
+
 is_installed() {
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
