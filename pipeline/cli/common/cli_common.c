@@ -187,11 +187,15 @@ void cli_print_create_error(command_id command, const char *message) {
   cli_error(command, "%s", message);
 }
 
+/* Hides other GPUs from CUDA if the first is wanted, because CUDA takes some 240 ms to start each that it sees. */
+static void hide_other_gpus(int32_t wanted) {
+  const char *narrowed = getenv("HARTSIFT_DEVICE");
+  if (wanted == 0 && !(narrowed && strchr(narrowed, ':'))) os_set_variable("CUDA_VISIBLE_DEVICES", "0", false);
+}
+
 void cli_shorten_gpu_start(const hs_options *options) {
-  const char *wanted = getenv("HARTSIFT_DEVICE");
-  const bool is_first = options->device_index == 0 && !(wanted && strchr(wanted, ':'));
   os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "2", false);
-  if (is_first) os_set_variable("CUDA_VISIBLE_DEVICES", "0", false);
+  hide_other_gpus(options->device_index);
 }
 
 static cli_exit make_context(const option_set *set, hs_options *options, hs_context **context) {
@@ -384,6 +388,7 @@ cli_exit cli_parse_devices(const option_set *set, cli_devices *devices, char *me
   if (!list->is_set) {
     const cli_device device = {single->is_set ? (hs_device)single->integer : HS_DEVICE_AUTO, single->numbers[0]};
     devices->each[devices->count++] = device;
+    hide_other_gpus(device.index);
     return CLI_DONE;
   }
   cli_exit result = CLI_DONE;

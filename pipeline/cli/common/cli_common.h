@@ -46,8 +46,8 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context);
 
 /* Lets a GPU start with two hardware queues instead of CUDA's eight. Frames one after another are as fast, and the
-   process ends 130 ms earlier (H100). If the options want the first GPU, hides the others: CUDA takes some 240 ms to
-   start each. Settings of the user stay. Call it before the first context is made; cli_make_context does. */
+   process ends 130 ms earlier (H100). If the options want the first GPU, hides the others. Settings of the user stay.
+   Call it before the first context is made; cli_make_context does. */
 void cli_shorten_gpu_start(const hs_options *options);
 
 /* Returns the reason why the CPU processed images instead of the context's GPU, from its report; null: it did not. */
@@ -205,7 +205,8 @@ typedef struct cli_devices {
   int32_t count;
 } cli_devices;
 
-/* Reads --devices, or --device if given, or uses "auto". CLI_USAGE and CLI_NO_DEVICE with a message. */
+/* Reads --devices, or --device if given, or uses "auto". CLI_USAGE and CLI_NO_DEVICE with a message. If only the first
+   GPU is wanted, hides the others from CUDA. */
 cli_exit cli_parse_devices(const option_set *set, cli_devices *devices, char *message, size_t message_bytes);
 
 /* Writes the name of a device: "auto", "cpu", "cuda:0", "hybrid:0". */
