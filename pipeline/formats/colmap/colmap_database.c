@@ -69,7 +69,7 @@ hs_status colmap_enter_unsaved(hs_colmap_database *database) {
   if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
   if (database->is_broken)
     return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction, of which nothing was kept");
-  database->has_counts = false;
+  database->has_counts = database->has_highest = false;
   return colmap_begin(database);
 }
 

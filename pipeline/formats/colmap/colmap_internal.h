@@ -81,6 +81,8 @@ struct hs_colmap_database {
   /* whether `counts` is valid; colmap_enter clears this, because the call may change keypoints */
   bool has_counts;
   colmap_count counts[COLMAP_COUNTS]; /* entry of an image: image_id % COLMAP_COUNTS */
+  bool has_highest;                   /* whether highest_pair is valid; as has_counts */
+  int64_t highest_pair;               /* the highest pair_id that has a row; -1: there is none */
   colmap_orphans orphans;             /* state in this transaction */
   hs_colmap_options options;          /* complete */
   char *path;
@@ -120,6 +122,8 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status);
 /* The two parts of colmap_enter: the transaction, and the state to which colmap_leave returns. */
 hs_status colmap_enter_unsaved(hs_colmap_database *database);
 hs_status colmap_save(hs_colmap_database *database);
+/* Finds whether a pair has a row of matches or of a geometry. */
+hs_status colmap_has_pair(hs_colmap_database *database, int64_t pair_id, bool *has);
 /* Call after a failure without a saved state: runs the statement (null: none), which undoes what the call changed, and
    returns `status`. If that fails, the transaction is lost. */
 hs_status colmap_undo(hs_colmap_database *database, hs_status status, const char *sql, int64_t parameter);

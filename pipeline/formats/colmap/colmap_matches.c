@@ -381,14 +381,14 @@ static hs_status add_again(hs_colmap_database *database, uint32_t image_a, uint3
 }
 
 static hs_status add_entry(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, const pair_entry *entry) {
-  bool has_matches = true, has_geometry = false, same;
+  bool has_rows = true;
   hs_status status = HS_OK;
-  if (!database->schema.has_doubtful)
-    status = compare_row(database, COLMAP_SELECT_MATCHES, entry->pair_id, NULL, SIZE_MAX, &has_matches, &same);
-  if (status == HS_OK && !has_matches)
-    status = compare_row(database, COLMAP_SELECT_VERIFIED, entry->pair_id, NULL, SIZE_MAX, &has_geometry, &same);
+  if (!database->schema.has_doubtful) status = colmap_has_pair(database, entry->pair_id, &has_rows);
   if (status != HS_OK) return colmap_undo(database, status, NULL, 0);
-  return has_matches || has_geometry ? add_again(database, image_a, image_b, entry) : add_new(database, entry);
+  status = has_rows ? add_again(database, image_a, image_b, entry) : add_new(database, entry);
+  if (status != HS_OK) database->has_highest = false;
+  if (entry->pair_id > database->highest_pair) database->highest_pair = entry->pair_id;
+  return status;
 }
 
 hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
@@ -396,10 +396,12 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status == HS_OK) status = check_pairs(database, matches);
-  const bool has_counts = status == HS_OK && database->in_transaction && database->has_counts;
+  const bool is_open = status == HS_OK && database->in_transaction;
+  const bool has_counts = is_open && database->has_counts, has_highest = is_open && database->has_highest;
   if (status == HS_OK) status = colmap_enter_unsaved(database);
   if (status != HS_OK) return status;
   database->has_counts = has_counts;
+  database->has_highest = has_highest;
   pair_entry entry = {0};
   status = make_entry(database, image_a, image_b, matches, &entry);
   status = status == HS_OK ? add_entry(database, image_a, image_b, &entry) : colmap_undo(database, status, NULL, 0);

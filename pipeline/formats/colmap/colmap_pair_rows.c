@@ -200,6 +200,21 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
   return status;
 }
 
+hs_status colmap_has_pair(hs_colmap_database *database, int64_t pair_id, bool *has) {
+  static const char highest[] = "SELECT max(ifnull((SELECT max(pair_id) FROM matches), -1),"
+                                " ifnull((SELECT max(pair_id) FROM two_view_geometries), -1))";
+  static const char rows[] = "SELECT EXISTS (SELECT 1 FROM matches WHERE pair_id = ?1)"
+                             " OR EXISTS (SELECT 1 FROM two_view_geometries WHERE pair_id = ?1)";
+  int64_t found = 0;
+  hs_status status = HS_OK;
+  if (!database->has_highest) status = colmap_query(database, highest, 0, &database->highest_pair, NULL);
+  database->has_highest = status == HS_OK;
+  if (status == HS_OK && pair_id <= database->highest_pair)
+    status = colmap_query(database, rows, pair_id, &found, NULL);
+  *has = found != 0;
+  return status;
+}
+
 /* ------------------------------------------------------------------ reading */
 
 static hs_status take_matches(hs_colmap_database *database, sqlite3_stmt *statement, bool exchanged,
