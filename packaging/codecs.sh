@@ -78,10 +78,7 @@ for package in "${packages[@]}"; do
   unpack "$package"
 done
 
-zlib_options="-DHAVE_UNISTD_H -DHAVE_HIDDEN -D_LARGEFILE64_SOURCE=1"
-# It takes every macOS for one without fdopen.
-if grep -q "SYSTEM_NAME Darwin" "$toolchain"; then zlib_options+=" -Dfdopen=fdopen"; fi
-build_files zlib z "zlib.h zconf.h" "$zlib_options"
+build_files zlib z "zlib.h zconf.h" "-DHAVE_UNISTD_H -DHAVE_HIDDEN -D_LARGEFILE64_SOURCE=1"
 build libpng1.6 -DPNG_SHARED=OFF -DPNG_TESTS=OFF -DPNG_EXECUTABLES=OFF
 build libjpeg-turbo -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DREQUIRE_SIMD=ON
 (cd "$work/sqlite3" && ./configure --disable-shared >/dev/null && make -s sqlite3.c sqlite3.h)

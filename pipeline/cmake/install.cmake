@@ -85,7 +85,7 @@ endif()
 # The component python holds what a wheel needs: the library and, beside it, the command.
 if(HARTSIFT_COMMAND_IN_LIBRARY)
   if(WIN32)
-    install(TARGETS hartsift RUNTIME DESTINATION . ARCHIVE DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
+    install(FILES $<TARGET_FILE:hartsift> DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
     install(TARGETS hartsift_command hartsift_colmap_command RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python EXCLUDE_FROM_ALL)
   else()
     install(TARGETS hartsift hartsift_command hartsift_colmap_command DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)

@@ -86,8 +86,8 @@ if(WIN32)
   list(APPEND warning_flags -Wno-format)
   list(APPEND c_warning_flags -Wno-format -Wno-float-conversion)
 endif()
-if(APPLE) # newer compilers count constants of enumerations as conversions
-  list(APPEND c_warning_flags -Wno-enum-float-conversion)
+if(APPLE) # zig warns of constants of enumerations in sums, and of long texts in lists
+  list(APPEND c_warning_flags -Wno-enum-float-conversion -Wno-string-concatenation)
 endif()
 if(HARTSIFT_WERROR)
   list(APPEND warning_flags -Werror)

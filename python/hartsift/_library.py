@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import sys
+import sysconfig
 from ctypes import (
     POINTER,
     c_char_p,
@@ -188,7 +189,8 @@ def library_path() -> pathlib.Path:
 def command_path() -> str:
     """The command next to the library or, in a system's packages, on the PATH."""
     program = str(library_path().with_name("hartsift"))
-    return program if os.path.exists(program) else shutil.which("hartsift") or program
+    scripts = sysconfig.get_path("scripts")  # of a wheel for Windows
+    return program if os.path.exists(program) else shutil.which("hartsift") or shutil.which("hartsift", path=scripts) or program
 
 
 def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
