@@ -78,6 +78,11 @@ build_the_others() {
   build_cuda || true
 }
 
+# Windows and macOS: compiled and linked; the portable tests of Windows in Wine.
+test_other_systems() {
+  step "other systems" bash tests/other_systems.sh "$python" "$results/windows.xml" || true
+}
+
 # run_tests NAME CTEST_OPTION...: tests of build NAME. All output goes to the results, only failures to the terminal.
 run_tests() {
   local name=$1
@@ -124,7 +129,7 @@ test_cuda() {
 rm -rf "$results"
 mkdir -p "$results"
 environment=(build/venv tests/requirements.txt docs/site_requirements.txt)
-if step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" &&
+if step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${WINDOWS_PACKAGES[@]}" &&
   step "make build/venv" begin_python_environment "${environment[@]}"; then
   mkdir -p "$LOCPATH"
   localedef -i de_DE -f UTF-8 "$LOCPATH/de_DE.UTF-8" || true
@@ -146,5 +151,6 @@ test_asan
 test_tsan
 test_fuzz
 test_cuda
+test_other_systems
 if [ "$whole" = yes ]; then step "other machines" bash tests/other_machines.sh || true; fi
 "$python" -B tests/sum_results.py "${summary_options[@]}" "$results"/*.xml
