@@ -206,8 +206,8 @@ typedef struct match_args {
   const match_limits *limits;
   bool exchanged;      /* the pairs are from the second list to the first */
   unsigned char *work; /* stage_ops.match_work_bytes bytes, aligned to 64 */
-  /* work already holds the packed second list of the previous call: requires the same second list and type, and both
-   * calls without a guide */
+  /* work already holds the packed second list of the previous call: requires the same second list, type and limits, and
+   * both calls without a guide */
   bool second_is_packed;
 } match_args;
 

@@ -37,7 +37,7 @@ typedef struct guided_group {
 typedef struct guided_list {
   guided_group *groups; /* [group_count] */
   guided_block *blocks; /* [group_count][GUIDED_BLOCK] */
-  uint32_t *starts;     /* [GUIDED_CELLS_MAX * GUIDED_CELLS_MAX + 1]: scratch of packing */
+  uint32_t *starts;     /* [guided_cells(count)^2 + 1]: scratch of packing */
   uint64_t group_count;
 } guided_list;
 
@@ -50,10 +50,17 @@ static guided_list guided_list_at(uint32_t count, unsigned char *work) {
   return l;
 }
 
+/* Returns the cells of the grid in each direction: about GUIDED_BLOCK positions a cell. */
+static uint32_t guided_cells(uint32_t count) {
+  uint32_t cells = 1;
+  while (cells < GUIDED_CELLS_MAX && (uint64_t)cells * cells * GUIDED_BLOCK < count) cells *= 2;
+  return cells;
+}
+
 /* Returns the bytes of the packed positions, a multiple of 64. */
 static uint64_t guided_list_bytes(uint32_t count) {
   const uint64_t groups = ((uint64_t)count + GUIDED_BLOCK * GUIDED_BLOCK - 1) / (GUIDED_BLOCK * GUIDED_BLOCK);
-  const uint64_t starts = ((uint64_t)GUIDED_CELLS_MAX * GUIDED_CELLS_MAX + 1) * sizeof(uint32_t);
+  const uint64_t starts = ((uint64_t)guided_cells(count) * guided_cells(count) + 1) * sizeof(uint32_t);
   return (groups * (sizeof(guided_group) + GUIDED_BLOCK * sizeof(guided_block)) + starts + 63) / 64 * 64;
 }
 
@@ -72,8 +79,7 @@ static guided_grid guided_grid_of(const match_side *list) {
     if (p->y < low_y) low_y = p->y;
     if (p->y > high_y) high_y = p->y;
   }
-  guided_grid g = {.low_x = low_x, .low_y = low_y, .cells = 1};
-  while (g.cells < GUIDED_CELLS_MAX && (uint64_t)g.cells * g.cells * GUIDED_BLOCK < list->count) g.cells *= 2;
+  guided_grid g = {.low_x = low_x, .low_y = low_y, .cells = guided_cells(list->count)};
   g.scale_x = high_x > low_x ? g.cells / (high_x - low_x) : 0.0;
   g.scale_y = high_y > low_y ? g.cells / (high_y - low_y) : 0.0;
   return g;

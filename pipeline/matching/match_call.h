@@ -51,6 +51,7 @@ typedef struct one_thread_matcher {
   size_t nearest_bytes, work_bytes;
   uint64_t packed; /* number of the list whose panels are in `work`; 0: none */
   match_type packed_type;
+  double packed_ratio; /* ratio_squared of the limits, 0 without limits */
 } one_thread_matcher;
 
 /* Nearest neighbours of the first list's features and, if the request is mutual, of the second's. They belong to the

@@ -43,13 +43,21 @@ uint64_t match_one_thread_bytes(const stage_ops *ops, match_type type, size_t fi
                            .first = {NULL, NULL, (uint32_t)second_count},
                            .second = {NULL, NULL, (uint32_t)first_count},
                            .backward = &asked};
-  const match_limits ratio = {.ratio_squared =
-                                  0.5}; /* so that distances may be bounded first, which needs more memory */
-  match_args bounded = args;
-  bounded.limits = &ratio;
-  size_t work, more;
-  if (!ops->match_work_bytes(&args, 1, &work) || !ops->match_work_bytes(&bounded, 1, &more)) return UINT64_MAX;
-  return (uint64_t)(work > more ? work : more) + nearest_bytes(first_count, second_count);
+  const match_limits ratio = {.ratio_squared = 0.5}; /* so that distances may be bounded first */
+  match_args ways[3] = {args, args, args};
+  ways[1].limits = &ratio;
+  ways[2] = (match_args){.type = type,
+                         .first = {NULL, NULL, (uint32_t)first_count},
+                         .second = {NULL, NULL, (uint32_t)second_count},
+                         .guide = MATCH_FUNDAMENTAL,
+                         .backward = &asked};
+  size_t most = 0;
+  for (int way = 0; way < 3; way++) {
+    size_t work;
+    if (!ops->match_work_bytes(&ways[way], 1, &work)) return UINT64_MAX;
+    if (work > most) most = work;
+  }
+  return (uint64_t)most + nearest_bytes(first_count, second_count);
 }
 
 /* Writes the guide's data of the features to `memory`, after the nearest neighbours. */
@@ -100,9 +108,13 @@ hs_status match_one_thread(one_thread_matcher *m, const match_request *r, uint64
   status = prepare_work(m, &args);
   if (status != HS_OK) return status;
   args.work = m->work;
-  args.second_is_packed = exchanged && m->packed == first_number && m->packed_type == r->type;
+  /* the way of packing depends on the ratio */
+  const double ratio = args.limits ? args.limits->ratio_squared : 0.0;
+  args.second_is_packed =
+      exchanged && m->packed == first_number && m->packed_type == r->type && m->packed_ratio == ratio;
   m->packed = exchanged ? first_number : 0;
   m->packed_type = r->type;
+  m->packed_ratio = ratio;
   *nearest = (one_thread_nearest){of_first, r->mutual ? of_second : NULL};
   return m->ops->match(NULL, &args) == STAGE_OK ? HS_OK : HS_ERR_INTERNAL;
 }

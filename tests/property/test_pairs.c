@@ -268,6 +268,23 @@ ENGINE_TEST(ON_ALL, floats_and_one_way) {
     }
 }
 
+/* A feature without others is matched mutually. The matchings before and after it, with the same first image, prepare
+ * that image in another way. */
+ENGINE_TEST(ON_ALL, one_feature_among_long_lists) {
+  test_collection c;
+  hs_match_options match;
+  assert_int_equal(hs_match_options_init(&match), HS_OK);
+  match.ratio = 0.9;
+  for (match.mutual = 0; match.mutual < 2; match.mutual++) {
+    collection_maker_fill(&c, 4, 600, HS_DESCRIPTOR_U8, 23); /* the third has one feature */
+    expectation e = {.collection = &c, .options = {.struct_size = sizeof e.options, .match = &match}};
+    expect(&e);
+    (void)run(&e, 1, 0, false);
+    drop_expectation(&e);
+    collection_maker_free(&c);
+  }
+}
+
 /* Results that wait for an earlier one are bounded too. With this little memory the run stays in order. */
 ENGINE_TEST(ON_ALL, results_beyond_their_memory) {
   SCOPED_BY(collection_maker_free) test_collection c;
