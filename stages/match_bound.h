@@ -33,7 +33,7 @@ enum { MATCH_BOUND_VALUES = 24, MATCH_BOUND_MAX = 63 };
 extern const int8_t match_bound_directions[MATCH_BOUND_VALUES][MATCH_LENGTH];
 extern const int32_t match_bound_means[MATCH_BOUND_VALUES];
 
-/* Vector u of a descriptor, |u|^2 (at most 128^2), and the error. */
+/* Vector u of a descriptor, |u|^2 (at most (126 + sqrt(24) / 2)^2 = 16499), and the error. */
 typedef struct match_bound {
   int8_t values[MATCH_BOUND_VALUES];
   int32_t norm;

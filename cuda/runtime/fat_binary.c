@@ -93,8 +93,10 @@ static size_t copy_entries(const unsigned char *image, uint64_t majors, unsigned
   size_t written = sizeof head;
   const unsigned char *const end = image + head.header_bytes + head.bytes;
   for (const unsigned char *at = image + head.header_bytes; at < end; at += e.header_bytes + e.bytes) {
+    const size_t left = (size_t)(end - at);
+    if (left < sizeof e) return 0;
     memcpy(&e, at, sizeof e);
-    if (!is_known(&e)) return 0;
+    if (!is_known(&e) || e.header_bytes > left || e.bytes > left - e.header_bytes) return 0;
     if (!is_wanted(&e, majors)) continue;
     if (to && !write_entry(at, &e, to + written)) return 0;
     written += e.header_bytes + plain_size(&e);
