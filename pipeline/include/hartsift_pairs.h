@@ -66,8 +66,8 @@ typedef struct hs_pairs_options {
   int32_t find_essential;
   int32_t reserved; /* 0 */
   /* context_count further contexts; null: none. The GPU of each takes pairs too, within its context's
-     max_memory_bytes; a CPU context lets the run's threads match. Results have the same bytes. They must stay open
-     until hs_pairs_end, as the run's context; destroying one ends the run */
+     max_memory_bytes (contexts on one GPU share its memory); a CPU context lets the run's threads match. Results have
+     the same bytes. They must stay open until hs_pairs_end, as the run's context; destroying one ends the run */
   struct hs_context *const *contexts;
   size_t context_count; /* number of further contexts; 0..HS_PAIRS_CONTEXTS_MAX; default 0 */
 } hs_pairs_options;
@@ -154,8 +154,9 @@ HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_co
    the run cannot continue: every further call fails with the same status, but results returned so far stay valid. */
 HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
 
-/* Returns the number of contexts whose GPU failed during the run while others took its pairs. If no other
-   context works, hs_pairs_next fails instead. *last: null, or gets the number of the context that failed last, as
+/* Returns the number of contexts whose GPU failed during the run while others took its pairs, or had so little free
+   memory at the start, less than a quarter of another GPU's, that it was left out. If no other context works,
+   hs_pairs_next fails instead. *last: null, or gets the number of the context that failed last, as
    hs_pair_result.device; -1: none. message: null, or gets the reason of that failure. */
 HS_API int32_t hs_pairs_lost_devices(hs_pairs *run, int32_t *last, char *message, size_t message_bytes);
 

@@ -84,8 +84,8 @@ static outcome run_on(const machine *m, const test_collection *c, uint64_t max_m
 static outcome expect(const test_collection *c) { return run_on(&(machine){1, {CPU}}, c, 0); }
 
 TEST(any_devices_give_the_same_bytes) {
-  static const machine machines[] = {{1, {0}},      {2, {0, 1}},   {3, {2, 0, 1}},
-                                     {2, {CPU, 1}}, {2, {0, CPU}}, {4, {0, CPU, 1, 2}}};
+  static const machine machines[] = {{1, {0}},      {2, {0, 1}},         {3, {2, 0, 1}}, {2, {CPU, 1}},
+                                     {2, {0, CPU}}, {4, {0, CPU, 1, 2}}, {3, {0, 1, 0}}};
   const uint64_t enough = UINT64_C(2) << 20; /* bytes; with less, pairs are in several phases, or do not fit */
   SCOPED_BY(collection_maker_free) test_collection c;
   collection_maker_fill(&c, IMAGES, FEATURES, HS_DESCRIPTOR_U8, 3);
@@ -102,6 +102,47 @@ TEST(any_devices_give_the_same_bytes) {
       assert_int_equal(o.digest, expected.digest);
       assert_int_equal(o.lost, 0);
     }
+}
+
+/* Other programs use nearly all memory of a GPU: it is left out, instead of limiting the other. If the caller limits
+   the memory to as little, or all images fit, it takes part. */
+TEST(a_gpu_with_little_free_memory) {
+  enum { LITTLE = 160 << 10 };
+  static const machine two = {2, {0, 1}};
+  SCOPED_BY(collection_maker_free) test_collection c;
+  collection_maker_fill(&c, IMAGES, FEATURES, HS_DESCRIPTOR_U8, 3);
+  const outcome expected = expect(&c);
+  for (int32_t full = 0; full < 2; full++) {
+    fake_reset(2);
+    fake.gpus[full].others_bytes = fake.gpus[full].memory_bytes - LITTLE;
+    outcome o = run_on(&two, &c, 0);
+    assert_int_equal(o.status, HS_OK);
+    assert_int_equal(o.digest, expected.digest);
+    assert_int_equal(o.lost, 1);
+    assert_int_equal(o.of_context[full], 0);
+    o = run_on(&two, &c, LITTLE / 4);
+    assert_int_equal(o.lost, 0);
+    fake.gpus[full].others_bytes = fake.gpus[full].memory_bytes - ((size_t)16 << 20);
+    o = run_on(&two, &c, 0);
+    assert_int_equal(o.status, HS_OK);
+    assert_int_equal(o.lost, 0);
+    assert_int_equal(fake.alive, 0);
+  }
+}
+
+/* Several contexts on one GPU share its memory. */
+TEST(one_gpu_several_times) {
+  SCOPED_BY(collection_maker_free) test_collection c;
+  collection_maker_fill(&c, IMAGES, FEATURES, HS_DESCRIPTOR_U8, 3);
+  const outcome expected = expect(&c);
+  for (size_t memory = 700 << 10; memory <= 1400 << 10; memory += 100 << 10) {
+    fake_reset(1);
+    fake.gpus[0].memory_bytes = memory;
+    const outcome o = run_on(&(machine){3, {0, 0, 0}}, &c, 0);
+    assert_int_equal(o.status, HS_OK);
+    assert_int_equal(o.digest, expected.digest);
+    assert_int_equal(o.lost, 0);
+  }
 }
 
 /* Every call in turn fails for lack of memory, or loses its GPU: the other GPU takes all pairs, or the run does not

@@ -5,11 +5,13 @@
 #include "pipeline/matching/pairs/pair_run.h"
 
 #include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
 
 enum {
   GUIDE_BYTES = 2 * sizeof(match_position),
   RESULT_BYTES = sizeof(hs_match_pair) + 1, /* bytes of a match and its inlier flag */
-  BATCH_BYTES_MAX = 48 << 20
+  BATCH_BYTES_MAX = 48 << 20,
+  DEVICE_SHARE_MIN = 4 /* a device with less than 1 / this of another's memory may be left out */
 };
 
 /* Returns the memory that the run may use, bytes: the caller's limit, else half of the machine's memory. */
@@ -85,24 +87,56 @@ static bool list_images(hs_pairs *run) {
   return bytes != NULL;
 }
 
-/* Plans the memory of each device by the one that may use the least: an eighth for each batch, but at most as much as
-   keeps the device busy; the rest for images. */
+/* Returns the memory that the run may use on the device. Contexts on one GPU share its free memory. */
+static uint64_t device_bytes(const hs_pairs *run, const pair_device *d) {
+  const hs_options *o = &d->context->options;
+  uint64_t sharing = 0;
+  for (int32_t i = 0; i < run->device_count; i++)
+    sharing += run->devices[i].context->options.device_index == o->device_index;
+  const uint64_t free_bytes = run->engine->free_bytes(d->context) / sharing;
+  return o->max_memory_bytes > 0 && o->max_memory_bytes < free_bytes ? o->max_memory_bytes : free_bytes;
+}
+
+/* Returns the memory that the run may use on each device, which is that of the smallest one. A device on which other
+   programs left so little that it would limit the others is left out. needed: bytes with which a device limits
+   nothing. */
+static uint64_t bytes_of_devices(hs_pairs *run, uint64_t needed) {
+  uint64_t own[1 + HS_PAIRS_CONTEXTS_MAX], largest = 0, all = UINT64_MAX;
+  for (int32_t i = 0; i < run->device_count; i++) {
+    own[i] = device_bytes(run, &run->devices[i]);
+    if (own[i] > largest) largest = own[i];
+  }
+  for (int32_t i = 0; i < run->device_count; i++) {
+    pair_device *d = &run->devices[i];
+    const bool is_limited = own[i] > 0 && own[i] == d->context->options.max_memory_bytes; /* the caller wants that */
+    d->is_lost = !is_limited && own[i] < needed && own[i] < largest / DEVICE_SHARE_MIN;
+    if (!d->is_lost && own[i] < all) all = own[i];
+    if (!d->is_lost) continue;
+    run->lost_devices++;
+    run->last_lost = d->context_number;
+    hs_message_set(run->lost, sizeof run->lost,
+                   "%.1f MiB of its free memory may be used, less than a quarter of another GPU's",
+                   (double)own[i] / (1 << 20));
+  }
+  return all;
+}
+
+/* Plans the memory of each device: an eighth for each batch, but at most as much as keeps the device busy; the rest for
+   images. */
 static bool plan_devices(hs_pairs *run) {
   const hs_collection *c = &run->collection;
-  uint64_t all = UINT64_MAX;
-  for (int32_t i = 0; i < run->device_count; i++) {
-    const hs_context *context = run->devices[i].context;
-    const uint64_t limit = context->options.max_memory_bytes, free_bytes = run->engine->free_bytes(context);
-    const uint64_t own = limit > 0 && limit < free_bytes ? limit : free_bytes;
-    all = own < all ? own : all;
-  }
   uint64_t *bytes = hs_memory_alloc(run->allocator, (c->image_count + 1) * sizeof *bytes);
   run->image_bytes[PAIR_SPACE_DEVICE] = bytes;
-  for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = run->engine->image_bytes(count_of(&c->images[i]));
   const uint64_t pairs = run->count < PAIRS_PER_BATCH ? run->count : PAIRS_PER_BATCH;
-  run->batch_bytes = all / 8 < BATCH_BYTES_MAX ? all / 8 : BATCH_BYTES_MAX;
   const size_t most = features_allowed(c, MATCH_NONE);
   const uint64_t each = run->engine->pair_bytes(most, most);
+  uint64_t needed = PAIR_BATCHES * (BATCH_BYTES_MAX / each >= pairs ? pairs * each : BATCH_BYTES_MAX);
+  for (size_t i = 0; bytes && i < c->image_count; i++) {
+    bytes[i] = run->engine->image_bytes(count_of(&c->images[i]));
+    needed += bytes[i] < UINT64_MAX - needed ? bytes[i] : UINT64_MAX - needed;
+  }
+  const uint64_t all = bytes_of_devices(run, needed);
+  run->batch_bytes = all / 8 < BATCH_BYTES_MAX ? all / 8 : BATCH_BYTES_MAX;
   if (run->batch_bytes / each >= pairs) run->batch_bytes = pairs * each;
   run->image_budget[PAIR_SPACE_DEVICE] = all - PAIR_BATCHES * run->batch_bytes;
   return bytes != NULL;
@@ -111,7 +145,7 @@ static bool plan_devices(hs_pairs *run) {
 /* Returns the host bytes of the batches in flight. Matches take at most half of a batch's bytes, and exist twice: in
    pinned memory and in the records. */
 static uint64_t host_bytes_of_batches(const hs_pairs *run) {
-  return (uint64_t)run->device_count * PAIR_BATCHES * run->batch_bytes;
+  return (uint64_t)(run->device_count - run->lost_devices) * PAIR_BATCHES * run->batch_bytes;
 }
 
 bool pair_memory_plan(hs_pairs *run, int32_t threads) {

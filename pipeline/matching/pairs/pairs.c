@@ -185,6 +185,7 @@ static bool start_threads(hs_pairs *run) {
   bool has_devices = true;
   for (int32_t i = 0; i < run->device_count; i++) {
     pair_device *d = &run->devices[i];
+    if (d->is_lost) continue; /* left out by pair_memory_plan */
     d->has_thread = os_thread_start(&d->thread, pair_device_main, d);
     has_devices = has_devices && d->has_thread;
   }
@@ -298,6 +299,7 @@ static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
   for (int32_t i = 0; i < run->device_count; i++) {
     char reason[PAIR_MESSAGE_BYTES] = "";
     pair_device *d = &run->devices[i];
+    if (d->is_lost) continue;
     const hs_status status = run->engine->open(d->context, run->batch_bytes, &d->matcher, reason, sizeof reason);
     if (status != HS_OK) return CONTEXT_FAIL(c, status, "cannot make batches of pairs on the device: %s", reason);
   }
