@@ -147,10 +147,10 @@ TEST(one_gpu_several_times) {
 
 /* Every call in turn fails for lack of memory, or loses its GPU: the other GPU takes all pairs, or the run does not
  * begin. */
-TEST(a_gpu_that_fails) {
+static void fail_each_call(hs_descriptor_type type) {
   static const machine two = {2, {0, 1}};
   SCOPED_BY(collection_maker_free) test_collection c;
-  collection_maker_fill(&c, IMAGES, FEATURES, HS_DESCRIPTOR_U8, 3);
+  collection_maker_fill(&c, IMAGES, FEATURES, type, 3);
   const outcome expected = expect(&c);
   size_t lost = 0, refused = 0;
   for (uint64_t at = 1; at <= FAULTS_MAX; at = at + 1 + at / 8)
@@ -172,6 +172,9 @@ TEST(a_gpu_that_fails) {
   assert_true(lost >= 4);
   assert_true(refused >= 4);
 }
+
+TEST(a_gpu_that_fails) { fail_each_call(HS_DESCRIPTOR_U8); }
+TEST(a_gpu_that_fails_outside_batches) { fail_each_call(HS_DESCRIPTOR_F32); }
 
 /* Loses the GPU whose next call comes, from then on, and with it every GPU. */
 static outcome run_and_lose_all(const machine *m, const test_collection *c, uint64_t at) {

@@ -14,11 +14,17 @@ static hs_status status_of(stage_status status) {
   return status == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE;
 }
 
+/* True if nothing else matches the pairs that the device leaves. The caller holds the lock. */
+static bool is_last(const pair_device *d) {
+  const hs_pairs *run = d->run;
+  return !run->workers_match && run->device_count - run->lost_devices == 1;
+}
+
 /* Ends the work of a device that failed: if other devices or workers match, they take its pairs, else the run fails.
    The caller holds the lock. */
 static void lose(pair_device *d, hs_status status, const char *reason) {
   hs_pairs *run = d->run;
-  if (!run->workers_match && run->device_count - run->lost_devices == 1) {
+  if (is_last(d)) {
     pair_run_fail(run, status, reason);
     return;
   }
@@ -74,6 +80,14 @@ static bool fits_batch(const pair_device *d, size_t index, match_request *reques
   return *bytes <= run->batch_bytes;
 }
 
+/* True if the record's pair should be left to others. Lack of memory is a failure of the pair only if no other device
+   can match it, so that results do not depend on the devices. The caller holds the lock. */
+static bool is_failure_of(const pair_device *d, const pair_record *record) {
+  if (!record) return false;
+  const hs_status status = record->result.status;
+  return hs_status_class_of(status) == HS_CLASS_DEVICE || (status == HS_ERR_MEMORY && !is_last(d));
+}
+
 /* Takes and matches a pair outside the batches. The caller holds the lock, which is released during the work. */
 static void take_alone(pair_device *d, size_t index) {
   hs_pairs *run = d->run;
@@ -92,7 +106,7 @@ static void take_alone(pair_device *d, size_t index) {
     record = match_alone(d, index);
     pthread_mutex_lock(&run->lock);
   }
-  if (!failed && record && hs_status_class_of(record->result.status) == HS_CLASS_DEVICE) {
+  if (!failed && is_failure_of(d, record)) {
     lose(d, record->result.status, record->result.message);
     if (d->is_lost) {
       pair_record_free(run, record);
@@ -121,7 +135,7 @@ static void copy_image(pair_device *d, uint32_t image) {
   const stage_status status = pair_image_upload(d, image);
   if (status != STAGE_OK) hs_message_set(message, sizeof message, "the device: %s", run->engine->error_text());
   pthread_mutex_lock(&run->lock);
-  if (status == STAGE_OUT_OF_MEMORY && run->device_count == 1 && !run->workers_match)
+  if (status == STAGE_OUT_OF_MEMORY && is_last(d))
     pair_image_fail(run, image, HS_ERR_MEMORY, message);
   else if (status != STAGE_OK)
     lose(d, status_of(status), run->engine->error_text());
