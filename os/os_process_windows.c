@@ -270,20 +270,18 @@ bool os_is_this_program(const char *path) {
          os_is_same(&one, &other);
 }
 
-/* Appends an argument to a command line, quoted as programs expect it: backslashes count only before a quote. */
+/* Appends an argument to a command line, quoted for CommandLineToArgvW: backslashes are doubled before a quote, and a
+   quote inside the argument gets one more. */
 static char *quote(char *out, const char *text) {
   size_t slashes = 0;
   *out++ = '"';
   for (; *text != '\0'; text++) {
+    if (*text == '"')
+      for (slashes++; slashes > 0; slashes--) *out++ = '\\';
     slashes = *text == '\\' ? slashes + 1 : 0;
-    if (*text == '"') {
-      while (slashes-- > 0) *out++ = '\\';
-      *out++ = '\\';
-      slashes = 0;
-    }
     *out++ = *text;
   }
-  while (slashes-- > 0) *out++ = '\\';
+  for (; slashes > 0; slashes--) *out++ = '\\';
   *out++ = '"';
   *out++ = ' ';
   *out = '\0';
