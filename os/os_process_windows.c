@@ -300,12 +300,25 @@ static wchar_t *command_line(char **argv) {
   return wide;
 }
 
+/* Finds a program in PATH alone: without a list of folders, Windows searches the current folder first. */
+static bool find_in_path(const wchar_t *name, wchar_t found[MAX_PATH]) {
+  const DWORD units = GetEnvironmentVariableW(L"PATH", NULL, 0);
+  wchar_t *folders = units > 0 ? malloc(units * sizeof *folders) : NULL;
+  DWORD length = 0;
+  if (folders && GetEnvironmentVariableW(L"PATH", folders, units) < units && folders[0] != L'\0')
+    length = SearchPathW(folders, name, L".exe", MAX_PATH, found, NULL);
+  free(folders);
+  if (length > 0 && length < MAX_PATH) return true;
+  SetLastError(length == 0 ? ERROR_FILE_NOT_FOUND : ERROR_FILENAME_EXCED_RANGE);
+  return false;
+}
+
 /* Starts a program. path: a path, or a name to search in PATH. */
 static bool start_program(const char *path, char **argv, STARTUPINFOW *startup, PROCESS_INFORMATION *process) {
   wchar_t found[MAX_PATH], *name = os_wide_text(path), *line = command_line(argv);
   const bool is_name = name && !wcspbrk(name, L"/\\");
   const wchar_t *program = name;
-  if (is_name) program = SearchPathW(NULL, name, L".exe", MAX_PATH, found, NULL) > 0 ? found : NULL;
+  if (is_name) program = find_in_path(name, found) ? found : NULL;
   const bool started =
       program && line && CreateProcessW(program, line, NULL, NULL, TRUE, 0, NULL, NULL, startup, process);
   if (!started) (void)os_fail();
