@@ -39,9 +39,8 @@ char *os_utf8_text(const wchar_t *text) {
   return NULL;
 }
 
-/* Returns the absolute path with the prefix of long paths. */
-static wchar_t *long_path(const wchar_t *path) {
-  const DWORD units = GetFullPathNameW(path, 0, NULL, NULL);
+/* Returns the absolute path, of `units` with its zero, with the prefix of long paths. */
+static wchar_t *long_path(const wchar_t *path, DWORD units) {
   wchar_t *full = units > 0 ? malloc(((size_t)units + 8) * sizeof *full) : NULL;
   if (!full) return NULL;
   const DWORD length = GetFullPathNameW(path, units, full + 8, NULL);
@@ -64,8 +63,10 @@ static wchar_t *long_path(const wchar_t *path) {
 
 wchar_t *os_wide_path(const char *path) {
   wchar_t *wide = os_wide_text(path);
-  if (!wide || wcslen(wide) < SHORT_PATH_UNITS) return wide;
-  wchar_t *full = long_path(wide);
+  if (!wide) return NULL;
+  const DWORD units = GetFullPathNameW(wide, 0, NULL, NULL); /* the limit is one of the absolute path */
+  if (units <= SHORT_PATH_UNITS && wcslen(wide) < SHORT_PATH_UNITS) return wide;
+  wchar_t *full = long_path(wide, units);
   free(wide);
   if (!full) errno = ENAMETOOLONG;
   return full;
