@@ -38,6 +38,8 @@ bool os_is_own(const os_info *info);
 
 bool os_exists(const char *path);
 
+/* True if the user's rights allow it. Windows: OS_MAY_READ is true for every existing file, OS_MAY_RUN for those with
+   the ending of programs. */
 typedef enum os_access { OS_MAY_READ, OS_MAY_WRITE, OS_MAY_RUN } os_access;
 bool os_may(const char *path, os_access access);
 
@@ -48,7 +50,7 @@ typedef enum os_open_mode {
   OS_READ_WRITE,  /* an existing file */
   OS_APPEND,      /* reading, and writing at the end; created if missing */
   OS_NEW,         /* writing; the file must not exist: EEXIST */
-  OS_NEW_PRIVATE, /* the same, for this user alone */
+  OS_NEW_PRIVATE, /* the same, for this user alone; Windows: for all who have rights to the folder's files */
 } os_open_mode;
 
 /* Returns a descriptor; -1 on failure. */
@@ -78,7 +80,7 @@ bool os_lock(int descriptor);
 bool os_lock_for_process(int descriptor);
 
 /* Gives an open file owner, group and permissions of another file. If the group cannot be set, the group gets no
-   permissions. Windows: nothing, since the folder gives rights to its files. */
+   permissions. Windows: does nothing; the file keeps the rights that its folder gave it. */
 bool os_copy_permissions(int descriptor, const os_info *from);
 
 /* ---- names */

@@ -168,16 +168,20 @@ static bool info_of_handle(HANDLE file, os_info *info) {
   return true;
 }
 
-static HANDLE handle_for_info(const char *path, DWORD flags) {
+/* Opens an existing file or folder; INVALID_HANDLE_VALUE with GetLastError() on failure. */
+static HANDLE open_existing(const char *path, DWORD access, DWORD share, DWORD flags) {
   wchar_t *wide = os_wide_path(path);
   if (!wide) {
     SetLastError(ERROR_INVALID_NAME);
     return INVALID_HANDLE_VALUE;
   }
-  const HANDLE file =
-      CreateFileW(wide, FILE_READ_ATTRIBUTES, SHARE_ALL, NULL, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS | flags, NULL);
+  const HANDLE file = CreateFileW(wide, access, share, NULL, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS | flags, NULL);
   free(wide);
   return file;
+}
+
+static HANDLE handle_for_info(const char *path, DWORD flags) {
+  return open_existing(path, FILE_READ_ATTRIBUTES, SHARE_ALL, flags);
 }
 
 static bool info_of_path(const char *path, DWORD flags, os_info *info) {
@@ -216,7 +220,15 @@ bool os_exists(const char *path) {
   return os_info_of(path, &info);
 }
 
-/* The attribute of write protection; rights show when a file is opened. Programs have one of the usual endings. */
+/* Opens the file, because the attribute of write protection does not show its list of rights. A sharing violation says
+   that another program keeps the file open, not that rights are missing. */
+static bool is_writable(const char *path) {
+  const HANDLE file = open_existing(path, GENERIC_WRITE, SHARE_ALL, 0);
+  if (file == INVALID_HANDLE_VALUE) return GetLastError() == ERROR_SHARING_VIOLATION || os_fail();
+  CloseHandle(file);
+  return true;
+}
+
 bool os_may(const char *path, os_access wanted) {
   wchar_t *wide = os_wide_path(path);
   if (!wide) return false;
@@ -228,6 +240,7 @@ bool os_may(const char *path, os_access wanted) {
     errno = EACCES;
     return false;
   }
+  if (wanted == OS_MAY_WRITE) return is_writable(path);
   const size_t length = strlen(path);
   return wanted != OS_MAY_RUN || (length > 4 && os_compare_caseless(path + length - 4, OS_PROGRAM_ENDING) == 0);
 }
