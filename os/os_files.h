@@ -33,7 +33,7 @@ bool os_is_folder(const char *path);
 /* True if both are names of one file, which exists. */
 bool os_is_same(const os_info *one, const os_info *other);
 
-/* True if the file belongs to this user. Always true on Windows, where files have lists of rights. */
+/* True if the file belongs to this user. Windows: always true; a file that another user made is not noticed. */
 bool os_is_own(const os_info *info);
 
 bool os_exists(const char *path);
@@ -110,7 +110,8 @@ enum { OS_NAME_BYTES = 3 * 255 + 1 };
 
 typedef struct os_folder os_folder;
 
-/* Opens a folder for listing; follows_links false: ELOOP or ENOTDIR for a link. Null on failure. */
+/* Opens a folder for listing; follows_links false: ELOOP or ENOTDIR for a link. Null on failure. Windows: while it is
+   open, nobody can rename or remove the folder, which is found by its path. */
 os_folder *os_folder_open(const char *path, bool follows_links);
 void os_folder_close(os_folder *folder);
 bool os_folder_info(const os_folder *folder, os_info *info);
@@ -123,7 +124,8 @@ void os_folder_rewind(os_folder *folder);
 /* Removes a file of the folder. */
 bool os_folder_remove(const os_folder *folder, const char *name);
 
-/* Removes a regular file of this user that no process has locked (os_lock) and that has no other name. */
+/* Removes a regular file of this user (Windows: of any user) that no process has locked (os_lock) and that has no other
+   name. */
 void os_folder_remove_unlocked(const os_folder *folder, const char *name);
 
 /* Lists a folder in the order of the bytes of the names. Returns the number of names, -1 on failure. Names and list are

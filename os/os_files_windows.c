@@ -424,6 +424,7 @@ int64_t os_read_link(const char *path, char *target, size_t bytes) {
 /* ---- folders */
 
 struct os_folder {
+  HANDLE file; /* keeps others from renaming or removing the folder, whose files are found by its path */
   char *path;
   wchar_t *pattern;
   HANDLE search; /* INVALID_HANDLE_VALUE: at the beginning */
@@ -439,36 +440,48 @@ static char *join(const char *folder, const char *name) {
   return path;
 }
 
-os_folder *os_folder_open(const char *path, bool follows_links) {
+/* Opens a folder that, while it is open, nobody can rename or remove. */
+static HANDLE open_folder(const char *path, bool follows_links) {
   os_info info;
-  if (!(follows_links ? os_info_of : os_info_of_link)(path, &info)) return NULL;
-  if (info.kind != OS_FOLDER) {
-    errno = info.kind == OS_LINK ? ELOOP : ENOTDIR;
-    return NULL;
-  }
+  const HANDLE file = open_existing(path, FILE_LIST_DIRECTORY, FILE_SHARE_READ | FILE_SHARE_WRITE,
+                                    follows_links ? 0 : FILE_FLAG_OPEN_REPARSE_POINT);
+  const bool found = info_of_handle(file, &info);
+  if (found && info.kind == OS_FOLDER) return file;
+  const int error = !found ? errno : info.kind == OS_LINK ? ELOOP : ENOTDIR;
+  if (file != INVALID_HANDLE_VALUE) CloseHandle(file);
+  errno = error;
+  return INVALID_HANDLE_VALUE;
+}
+
+os_folder *os_folder_open(const char *path, bool follows_links) {
+  const HANDLE file = open_folder(path, follows_links);
+  if (file == INVALID_HANDLE_VALUE) return NULL;
   os_folder *folder = calloc(1, sizeof *folder);
   char *pattern = join(path, "*");
-  if (folder) folder->search = INVALID_HANDLE_VALUE;
-  if (folder) folder->path = join(path, ".");
+  if (folder) *folder = (os_folder){.file = file, .search = INVALID_HANDLE_VALUE, .path = join(path, ".")};
   if (folder && pattern) folder->pattern = os_wide_path(pattern);
   free(pattern);
   if (folder && folder->path && folder->pattern) {
     folder->path[strlen(folder->path) - 2] = '\0';
     return folder;
   }
-  if (folder) os_folder_close(folder);
+  if (folder)
+    os_folder_close(folder);
+  else
+    CloseHandle(file);
   errno = ENOMEM;
   return NULL;
 }
 
 void os_folder_close(os_folder *folder) {
   os_folder_rewind(folder);
+  CloseHandle(folder->file);
   free(folder->path);
   free(folder->pattern);
   free(folder);
 }
 
-bool os_folder_info(const os_folder *folder, os_info *info) { return os_info_of(folder->path, info); }
+bool os_folder_info(const os_folder *folder, os_info *info) { return info_of_handle(folder->file, info); }
 
 const char *os_folder_next(os_folder *folder) {
   for (;;) {
