@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots  # noqa: E402
-from command_case import COMMAND, NO_DEVICE, USAGE, main  # noqa: E402
+from command_case import COMMAND, FAILED, NO_DEVICE, USAGE, main  # noqa: E402
 
 IMAGES, PAIRS = 12, 66
 
@@ -56,17 +56,35 @@ class FakeMatch(BatchCase):
             self.assertIn("on " + names.replace(",", ", "), errors)
         self.assertEqual(self.match("list.db", ["--device", "cuda"])[0], expected)
 
+    def run_and_lose(self, name, devices, machine):
+        shutil.copy(self.path("source.db"), self.path(name))
+        command = [COMMAND, "match", "--database", name, "--devices", devices]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, timeout=300, check=False, text=True,
+                              env={**self.environment(), "HARTSIFT_FAKE_DEVICE": machine})
+
     def test_a_gpu_that_fails(self):
         expected = self.match("cpu.db", ["--device", "cpu"])[0]
         warned = 0
         for at in range(174, 204, 2):  # after the contexts and matchers are open
             name = f"lost-{at}.db"
-            shutil.copy(self.path("source.db"), self.path(name))
-            command = [COMMAND, "match", "--database", name, "--devices", "cuda:0,cuda:1"]
-            run = subprocess.run(command, cwd=self.folder, capture_output=True, timeout=300, check=False, text=True,
-                                 env={**self.environment(), "HARTSIFT_FAKE_DEVICE": f"gpus=2,fail={at},losing=1"})
+            run = self.run_and_lose(name, "cuda:0,cuda:1", f"gpus=2,fail={at},losing=1")
             warned += "failed, and the other devices matched its pairs: unspecified launch failure" in run.stderr
             self.assertEqual((run.returncode, self.content(name)), (0, expected), f"{at}: {run.stderr}")
+        self.assertGreater(warned, 0)
+
+    def test_every_gpu_fails(self):
+        """The warning says that others matched the pairs only if they did."""
+        expected = self.match("cpu.db", ["--device", "cpu"])[0]
+        failed = warned = 0
+        for at in range(174, 204, 6):
+            run = self.run_and_lose(f"none-{at}.db", "cuda:0,cuda:1", f"gpus=2,fail={at},all=1")
+            self.assertNotRegex(run.stderr, "matched (its|their) pairs")
+            failed += run.returncode == FAILED
+            name = f"cpu-{at}.db"
+            run = self.run_and_lose(name, "cuda:0,cuda:1,cpu", f"gpus=2,fail={at},all=1")
+            self.assertEqual((run.returncode, self.content(name)), (0, expected), f"{at}: {run.stderr}")
+            warned += "2 devices failed, and the others matched their pairs; the last, cuda:" in run.stderr
+        self.assertGreater(failed, 0)
         self.assertGreater(warned, 0)
 
     def test_stopped_and_continued(self):

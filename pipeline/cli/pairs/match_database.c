@@ -358,22 +358,31 @@ static cli_exit list_pairs(database_job *job) {
   return result;
 }
 
+/* Reports devices that failed in a run that others completed. */
+static void report_lost(database_job *job, hs_pairs *run) {
+  char reason[CLI_MESSAGE_BYTES], name[32];
+  int32_t last;
+  const int32_t lost = hs_pairs_lost_devices(run, &last, reason, sizeof reason);
+  if (lost == 0) return;
+  cli_device_name(&job->devices.each[last], name, sizeof name);
+  progress_line_clear(&job->output.line);
+  if (lost == 1)
+    cli_error(COMMAND_MATCH, "warning: %s failed, and the other devices matched its pairs: %s", name, reason);
+  else
+    cli_error(COMMAND_MATCH, "warning: %d devices failed, and the others matched their pairs; the last, %s: %s",
+              (int)lost, name, reason);
+}
+
 static cli_exit match_pairs(database_job *job, const stop_signals *signals) {
   const hs_collection collection = {
       .images = job->views, .image_count = job->images.count, .read = read_image, .user = job};
   const hs_pairs_options options = pair_options(job);
-  char reason[CLI_MESSAGE_BYTES], name[32];
-  int32_t lost;
   hs_pairs *run;
   const pair_list *pairs = &job->pairs.to_match;
   if (hs_pairs_start(&run, job->contexts[0], &collection, pairs->each, pairs->count, &options) != HS_OK)
     return fail(job, hs_last_error(job->contexts[0]));
   const cli_exit result = match_all(job, run, signals);
-  if (hs_pairs_lost_devices(run, &lost, reason, sizeof reason) > 0) {
-    cli_device_name(&job->devices.each[lost], name, sizeof name);
-    progress_line_clear(&job->output.line);
-    cli_error(COMMAND_MATCH, "warning: %s failed, and the other devices matched its pairs: %s", name, reason);
-  }
+  if (result == CLI_DONE && job->stopped_by == 0) report_lost(job, run);
   hs_pairs_end(run);
   return result;
 }

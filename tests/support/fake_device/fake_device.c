@@ -77,7 +77,7 @@ static long number_of(const char *text, const char *name, long otherwise) {
 
 /* Reads the configuration. gpus: number of GPUs. memory, others: MiB of each GPU. error, mode: of each GPU. lost: index
  * of a lost GPU. fail: number of the call that fails for lack of memory, or with losing=1 because its GPU is lost from
- * then on. jpeg: a fake_jpeg. */
+ * then on, with all=1 because every GPU is. jpeg: a fake_jpeg. */
 static void fake_read(void) {
   const char *text = getenv("HARTSIFT_FAKE_DEVICE");
   if (!text) return;
@@ -91,6 +91,7 @@ static void fake_read(void) {
   fake.jpeg = (fake_jpeg)number_of(text, "jpeg=", FAKE_JPEG_RIGHT);
   fake.fail_at = (uint64_t)number_of(text, "fail=", 0);
   fake.lost_at = number_of(text, "losing=", 0) != 0;
+  fake.loses_all = number_of(text, "all=", 0) != 0;
   const long lost = number_of(text, "lost=", -1);
   if (lost >= 0 && lost < FAKE_GPUS_MAX) fake.gpus[lost].lost = true;
   const char *path = strstr(text, "log=");
