@@ -129,16 +129,17 @@ static bool lacks(const pair_device *d, uint32_t image) {
 /* Copies an image to the device. The caller holds the lock, which is released during the copy. */
 static void copy_image(pair_device *d, uint32_t image) {
   hs_pairs *run = d->run;
-  char message[PAIR_MESSAGE_BYTES] = "";
+  char reason[PAIR_MESSAGE_BYTES] = "", message[PAIR_MESSAGE_BYTES];
   pair_run_hold(run);
   pthread_mutex_unlock(&run->lock);
   const stage_status status = pair_image_upload(d, image);
-  if (status != STAGE_OK) hs_message_set(message, sizeof message, "the device: %s", run->engine->error_text());
+  if (status != STAGE_OK) hs_message_set(reason, sizeof reason, "%s", run->engine->error_text()); /* clears it */
+  hs_message_set(message, sizeof message, "the device: %s", reason);
   pthread_mutex_lock(&run->lock);
   if (status == STAGE_OUT_OF_MEMORY && is_last(d))
     pair_image_fail(run, image, HS_ERR_MEMORY, message);
   else if (status != STAGE_OK)
-    lose(d, status_of(status), run->engine->error_text());
+    lose(d, status_of(status), reason);
   pair_run_release(run);
 }
 
