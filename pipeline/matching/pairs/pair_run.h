@@ -7,8 +7,8 @@
  * among the devices, workers without a pair to verify match too. The lock protects the fields of hs_pairs that follow
  * it, unless a comment says otherwise.
  *
- * A GPU that fails while other devices work is lost: its pairs are no longer taken, so the next phase has them again. So
- * is, from the start, a GPU with so little free memory that it would limit the others.
+ * A GPU that fails while other devices work is lost: its pairs are no longer taken, so the next phase has them again.
+ * A GPU with so little free memory that it would limit the others is lost from the start.
  */
 #ifndef HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
 #define HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
@@ -274,8 +274,8 @@ void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options
 
 /* ---- pair_memory.c: how a run divides its memory */
 
-/* Sets image_bytes, the budgets, the devices that are left out and worker_count (0: the memory does not suffice for one worker) of a run whose other
-   inputs are complete. threads: maximum number of workers. False: out of memory. */
+/* Sets image_bytes, the budgets, the devices that are left out and worker_count (0: the memory does not suffice for one
+   worker) of a run whose other inputs are complete. threads: maximum number of workers. False: out of memory. */
 bool pair_memory_plan(hs_pairs *run, int32_t threads);
 
 /* True if the memory suffices for the pair's two images. */
