@@ -155,7 +155,7 @@ static cli_exit make_run(batch_job *job) {
     cli_error(COMMAND_BATCH, "%s", message);
   for (int32_t i = 0; status == HS_OK && i < job->devices.count; i++)
     cli_device_resolve(&job->devices.each[i], hs_batch_backend_report(job->run, i));
-  return cli_exit_of_create(status);
+  return status == HS_OK ? cli_check_devices(COMMAND_BATCH, &job->devices) : cli_exit_of_create(status);
 }
 
 /* Adds the images and waits for the end. Returns the signal that stopped it, or 0. */

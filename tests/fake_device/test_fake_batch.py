@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots  # noqa: E402
-from command_case import COMMAND, DONE, FAILED, NO_DEVICE, main  # noqa: E402
+from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main  # noqa: E402
 
 IMAGES = 14
 PICTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "images")
@@ -49,6 +49,11 @@ class FakeBatch(BatchCase):
             _, _, gpus = self.batch_on("gpus=2", ["--devices", devices], folder)
             self.assertEqual(self.features(folder), expected, devices)
             self.assertEqual(gpus[1][0], "entered")
+
+    def test_a_gpu_that_has_two_names(self):
+        for devices in ("auto,cuda:0", "cuda:0,hybrid"):
+            _, errors, _ = self.on("gpus=1", "batch", "in", "-o", "twice", "--devices", devices, status=USAGE)
+            self.assertIn("are the same GPU", errors)
 
     def test_only_the_gpu_that_was_asked_for(self):
         """No other GPU gets a CUDA context, not even for the readers' pinned memory."""

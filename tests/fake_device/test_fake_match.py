@@ -104,6 +104,8 @@ class FakeMatch(BatchCase):
     def test_refused(self):
         for devices, status, said in ((["--devices", "all", "--device", "cpu"], USAGE, "expected one of them"),
                                       (["--devices", "cuda:0,cuda:0"], USAGE, "given twice"),
+                                      (["--devices", "auto,cuda:0"], USAGE, "1 (cuda:0) and 2 (cuda:0) are the same GPU"),
+                                      (["--devices", "cpu,cuda:0,hybrid"], USAGE, "are the same GPU"),
                                       (["--devices", "cuda:0,gpu"], USAGE, "expected 'all', or a list"),
                                       (["--devices", "cuda:0,cuda:7"], NO_DEVICE, "there are 3 CUDA devices")):
             self.assertIn(said, self.match("refused.db", devices, status=status)[2])

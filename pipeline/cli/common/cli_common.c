@@ -418,6 +418,22 @@ void cli_device_resolve(cli_device *device, const char *backend_report) {
   if (device->kind == HS_DEVICE_AUTO) *device = (cli_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
 }
 
+cli_exit cli_check_devices(command_id command, const cli_devices *devices) {
+  char first[32], second[32];
+  for (int32_t i = 0; i < devices->count; i++) {
+    const cli_device *const a = &devices->each[i];
+    for (int32_t k = i + 1; k < devices->count; k++) {
+      const cli_device *const b = &devices->each[k];
+      if (a->kind == HS_DEVICE_CPU || b->kind == HS_DEVICE_CPU || a->index != b->index) continue;
+      cli_device_name(a, first, sizeof first);
+      cli_device_name(b, second, sizeof second);
+      return cli_fail(CLI_USAGE, command, "--devices: devices %d (%s) and %d (%s) are the same GPU", (int)i + 1, first,
+                      (int)k + 1, second);
+    }
+  }
+  return CLI_DONE;
+}
+
 /* The creation of one context, in its own thread unless it is the only one. */
 typedef struct context_job {
   hs_options options;

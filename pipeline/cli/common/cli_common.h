@@ -215,6 +215,9 @@ void cli_device_name(const cli_device *device, char *name, size_t bytes);
 /* Replaces "auto" by the device that a context chose, according to its hs_backend_report. */
 void cli_device_resolve(cli_device *device, const char *backend_report);
 
+/* Refuses a GPU that is in the list more than once, by whatever names. All devices are resolved. */
+cli_exit cli_check_devices(command_id command, const cli_devices *devices);
+
 /* Creates a context on each device, all at once, with the options of the command: contexts[devices->count], null where
    it failed. The first gets the threads; the others are for their devices alone. Prints the reason of a failure.
    *options: the options of the first. */

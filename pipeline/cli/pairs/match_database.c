@@ -450,6 +450,7 @@ static cli_exit open_and_run(database_job *job, stop_signals *signals) {
   cli_exit result = cli_make_contexts(set, &job->devices, &job->options, job->contexts);
   for (int32_t i = 0; result == CLI_DONE && i < job->devices.count; i++)
     cli_device_resolve(&job->devices.each[i], hs_backend_report(job->contexts[i]));
+  if (result == CLI_DONE) result = cli_check_devices(COMMAND_MATCH, &job->devices);
   if (result == CLI_DONE &&
       database_open(set, job->images.path, HS_LAYOUT_UBC, &job->database, message, sizeof message) != HS_OK) {
     cli_error(COMMAND_MATCH, "%s", message);
