@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os_threads.h"
 #include "cpu/dispatch.h"
 #include "pipeline/base/text.h"
 #include "pipeline/context/engine.h"
@@ -119,9 +120,17 @@ static const engine *const device_engines[HS_DEVICE_HYBRID + 1];
 
 bool engine_device_is_built(void) { return device_engines[HS_DEVICE_AUTO] != NULL; }
 
+/* Signals are blocked meanwhile, and so in the threads that a driver starts: a program that later blocks and takes them
+   would else be ended by one. */
 int32_t engine_count_devices(char *reason, size_t bytes) {
   const engine *e = device_engines[HS_DEVICE_AUTO];
-  if (e) return e->devices(reason, bytes);
+  if (e) {
+    os_signal_mask saved;
+    const bool is_masked = os_signals_block(&saved);
+    const int32_t count = e->devices(reason, bytes);
+    if (is_masked) os_signals_restore(&saved);
+    return count;
+  }
   hs_message_set(reason, bytes, "this build has no CUDA");
   return 0;
 }

@@ -32,7 +32,8 @@ class FakeMatch(BatchCase):
         log = self.path("log.txt")
         output, errors = self.run_it("match", "--database", name, *devices, *arguments,
                                      environment={"HARTSIFT_FAKE_DEVICE": f"{machine},log={log}"}, **settings)
-        if os.path.exists(log):  # a GPU was looked for
+        if os.path.exists(log):  # a GPU was looked for, with signals blocked for the driver's threads
+            self.assertNotIn(b"signals: open\n", self.read("log.txt"))
             self.assertTrue(self.read("log.txt").endswith(b"alive: 0\n"))
         return self.content(name), output.decode(), errors
 

@@ -2,6 +2,7 @@
 #include "tests/support/fake_device/fake_device.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static _Thread_local int32_t current, last_error;
 static _Thread_local cuda_graph recording;
 
 static const char *log_path;
+static const char *signals_at_start = "unknown"; /* SIGTERM in the first call, which starts threads */
 
 static void write_log(void) {
   FILE *out = fopen(log_path, "w");
@@ -45,6 +47,7 @@ static void write_log(void) {
   for (int32_t i = 0; i < fake.gpu_count; i++)
     fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, fake.gpus[i].entered ? "entered" : "untouched",
             (unsigned long long)fake.gpus[i].launches);
+  fprintf(out, "signals: %s\n", signals_at_start);
   fprintf(out, "decoded: %llu\n", (unsigned long long)fake.decoded);
   fprintf(out, "alive: %lld\n", (long long)fake.alive);
   (void)fclose(out);
@@ -168,8 +171,18 @@ const char *device_error_text(void) {
 
 /* ------------------------------------------------------------------ discovery */
 
+/* A driver starts threads in its first call. */
+static void start_driver(void) {
+  fake_read();
+#ifndef _WIN32
+  sigset_t blocked;
+  if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0)
+    signals_at_start = sigismember(&blocked, SIGTERM) == 1 ? "blocked" : "open";
+#endif
+}
+
 void device_ask_count(device_answer *a) {
-  pthread_once(&once, fake_read);
+  pthread_once(&once, start_driver);
   a->files = DEVICE_FILES_OPEN;
   a->visible = NULL;
   a->driver = fake.driver;
