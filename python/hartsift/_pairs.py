@@ -32,6 +32,7 @@ from ._matching import (
 from ._options import enumerator, make_options
 from ._pair_structures import HsCamera, HsGeometry, HsMatchOptions, HsPose, HsVerifyOptions
 from ._retrieval import HsImagePair
+from ._samples import warn
 from ._structures import HsFeatures
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ library.hs_pairs_start.argtypes = [
 ]
 library.hs_pairs_next.argtypes = [c_void_p, c_int32, POINTER(POINTER(HsPairResult))]
 library.hs_pairs_last_error.restype, library.hs_pairs_last_error.argtypes = c_char_p, [c_void_p]
+library.hs_pairs_lost_devices.restype = c_int32
+library.hs_pairs_lost_devices.argtypes = [c_void_p, POINTER(c_int32), c_char_p, c_size_t]
 library.hs_pairs_end.restype, library.hs_pairs_end.argtypes = None, [c_void_p]
 
 
@@ -234,11 +237,23 @@ class _Run:
         status = library.hs_pairs_next(self._handle, -1, ctypes.byref(result))
         check(status, library.hs_pairs_last_error(self._handle))
         if not result:
+            self._warn_of_lost()
             return None
         if result.contents.status != _library.HS_OK:
             pair, text = result.contents.images, result.contents.message.decode("utf-8", "replace")
             raise make_error(result.contents.status, f"images {pair.first} and {pair.second}: {text}")
         return _outcome(result.contents)
+
+
+    def _warn_of_lost(self) -> None:
+        """Warns of devices that failed in a run that others completed."""
+        last, reason = c_int32(), ctypes.create_string_buffer(512)
+        lost = library.hs_pairs_lost_devices(self._handle, ctypes.byref(last), reason, len(reason))
+        text = reason.value.decode("utf-8", "replace")
+        if lost == 1:
+            warn(f"devices[{last.value}] failed, and the other devices matched its pairs: {text}")
+        elif lost > 1:
+            warn(f"{lost} devices failed, and the others matched their pairs; the last, devices[{last.value}]: {text}")
 
 
 def _results(run: _Run, *_kept: Any) -> Iterator[PairMatches]:
@@ -296,7 +311,7 @@ def match_many(
         cameras: camera of each image, as for ``verify``; None: unknown.
         verify_options: see ``hartsift.VerifyOptions``.
         devices: ``"cuda:1"``, or a list of such names, which share the pairs; None: ``device``. A GPU that fails leaves
-            its pairs to the others.
+            its pairs to the others, and a warning at the end says why.
         options: options of the run's context, see ``hartsift.Options``: device, threads, max_memory_bytes.
 
     Raises:

@@ -55,6 +55,24 @@ def test_several_devices(views):
         hartsift.match_many(views, devices=[])
 
 
+@pytest.mark.parametrize(
+    ("lost", "text"),
+    [
+        (1, r"^devices\[2\] failed, and the other devices matched its pairs: launch failure$"),
+        (2, r"^2 devices failed, and the others matched their pairs; the last, devices\[2\]: launch failure$"),
+    ],
+)
+def test_devices_that_fail(views, monkeypatch, lost, text):
+    def lost_devices(_run, last, message, _bytes):
+        last._obj.value, message.value = 2, b"launch failure"
+        return lost
+
+    monkeypatch.setattr(hartsift._pairs.library, "hs_pairs_lost_devices", lost_devices)
+    with pytest.warns(UserWarning, match=text) as warned:
+        assert len(list(hartsift.match_many(views, devices=["cpu", "cpu", "cpu"], threads=1))) == 21
+    assert warned[0].filename == __file__
+
+
 def test_given_up_half_way(views):
     iterator = hartsift.match_many(views, device="cpu")
     first = next(iterator)
