@@ -334,7 +334,7 @@ const image_rows_kind *image_rows_of_png(void) {
 
 hs_status image_read_png(const image_request *request, hs_image *image) {
   (void)image;
-  return image_fail(request, HS_ERR_UNSUPPORTED, "built without PNG support");
+  return image_fail(request, HS_ERR_UNSUPPORTED, "built without PNG support; install libpng-dev and build again");
 }
 
 const image_rows_kind *image_rows_of_png(void) { return NULL; }

@@ -606,7 +606,7 @@ hs_status image_read_tiff(const image_request *request, hs_image *image) {
 
 hs_status image_read_tiff(const image_request *request, hs_image *image) {
   (void)image;
-  return image_fail(request, HS_ERR_UNSUPPORTED, "built without TIFF support");
+  return image_fail(request, HS_ERR_UNSUPPORTED, "built without TIFF support; install libtiff-dev and build again");
 }
 
 #endif

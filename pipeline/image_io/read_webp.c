@@ -111,7 +111,7 @@ hs_status image_read_webp(const image_request *request, hs_image *image) {
 
 hs_status image_read_webp(const image_request *request, hs_image *image) {
   (void)image;
-  return image_fail(request, HS_ERR_UNSUPPORTED, "built without WebP support");
+  return image_fail(request, HS_ERR_UNSUPPORTED, "built without WebP support; install libwebp-dev and build again");
 }
 
 #endif

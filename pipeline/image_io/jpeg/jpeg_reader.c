@@ -533,7 +533,7 @@ const image_rows_kind *image_rows_of_jpeg(void) {
 
 hs_status image_read_jpeg(const image_request *request, hs_image *image) {
   (void)image;
-  return image_fail(request, HS_ERR_UNSUPPORTED, "built without JPEG support");
+  return image_fail(request, HS_ERR_UNSUPPORTED, "built without JPEG support; install libjpeg-dev and build again");
 }
 
 const image_rows_kind *image_rows_of_jpeg(void) { return NULL; }
