@@ -10,6 +10,12 @@ from typing import NoReturn, Optional, Sequence
 from . import _library
 from ._arguments import add_extraction_options, extraction_options, run
 
+_OF_THE_PACKAGE = """Commands of the package (python -m hartsift COMMAND --help):
+  reconstruct               photographs to poses, with pycolmap
+  batch, merge              with Parquet files; otherwise the command's, below
+Programs: python -m hartsift.ray, .alicevision, .openmvg, .bundler
+"""
+
 
 def _is_parquet(command: str, argument: str) -> bool:
     """True if an argument of batch or merge names Parquet: as a format, file or URI; for merge also as a folder of files."""
@@ -88,6 +94,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         from ._reconstruct import main as reconstruct
 
         return reconstruct(given[1:])
+    if given in (["-h"], ["--help"]):
+        print(_OF_THE_PACKAGE, flush=True)
     if given[:1] not in (["batch"], ["merge"]) or not any(_is_parquet(given[0], value) for value in given[1:]):
         _run_command(given)
     return run(_parser(), given)

@@ -81,7 +81,7 @@ def write_hdf5(file: Any, name: str, features: Features, *, exif: bool = False) 
         try:
             h5py = importlib.import_module("h5py")
         except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(f"{error}: pip install hartsift[hloc]", name=error.name) from error
+            raise ModuleNotFoundError(f"{error}: pip install h5py", name=error.name) from error
         with h5py.File(os.fspath(file), "a") as opened:
             write_hdf5(opened, name, features, exif=exif)
         return

@@ -14,7 +14,7 @@ def _work() -> Any:
     try:
         return importlib.import_module("hartsift._ray_work")
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{error}: pip install hartsift[ray]", name=error.name) from error
+        raise ModuleNotFoundError(f"{error}: pip install pyarrow 'ray[data]'", name=error.name) from error
 
 
 def _extract(arguments: argparse.Namespace) -> int:

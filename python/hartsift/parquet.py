@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional,
 try:
     import pyarrow.parquet as pq
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"{error}: pip install hartsift[parquet]", name=error.name) from error
+    raise ModuleNotFoundError(f"{error}: pip install pyarrow", name=error.name) from error
 
 from ._arrow import (
     ROW_GROUP_IMAGES,

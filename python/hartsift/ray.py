@@ -1,5 +1,5 @@
-"""Features and matches of collections that outgrow one machine, on a Ray cluster. Needs ``pip install hartsift[ray]``
-on every node.
+"""Features and matches of collections that outgrow one machine, on a Ray cluster. Needs the packages pyarrow and
+ray[data] on every node.
 
 >>> import hartsift.ray
 >>> features = hartsift.ray.extract("s3://bucket/photos", max_features=4000)     # a ray.data.Dataset
@@ -24,6 +24,6 @@ try:
     from ._ray_extract import extract
     from ._ray_match import match_pairs
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"{error}: pip install hartsift[ray]", name=error.name) from error
+    raise ModuleNotFoundError(f"{error}: pip install pyarrow 'ray[data]'", name=error.name) from error
 
 __all__ = ["extract", "match_pairs"]
