@@ -72,7 +72,7 @@ _REPEATED = {
     **dict.fromkeys(("pairs", "guided"), "pairs"),
     **dict.fromkeys(("tracks", "mapper"), "mapper"),
 }
-_KEPT = ("pairs", "mapped", "mapper", "model", "undistorted", "written")  # what the state has besides the settings
+_KEPT = ("pairs", "mapped", "mapper", "undistorted", "written")  # what the state has besides the settings
 _RESULTS = ("sparse", "undistorted")  # folders made of the database
 _CHOICES = {"camera": ("auto", "single", "folder", "file"), "mapper": ("auto", "global", "incremental")}
 
@@ -250,6 +250,7 @@ class _Work:
         """Checks the folder, and removes results of other options."""
         before = self._read_state()
         self.state = {name: before[name] for name in _KEPT if name in before}
+        self._adopt(before.get("model", {}))
         old = before.get("settings", self.settings)
         changed = [name for name in self.settings if name in _REPEATED and old.get(name) != self.settings[name]]
         again = {_REPEATED[name] for name in changed}
@@ -267,20 +268,44 @@ class _Work:
 
     def remove_results(self) -> None:
         """Removes the model and all that was made of it, but no file of others."""
-        written = self.state.get("written", {})
         for name in _RESULTS:
-            steps.check_own(self.folder / name, written.get(name, []))
+            steps.check_own(self.folder / name, self._own(name))
         for name in _RESULTS:
-            steps.remove_own(self.folder / name, written.get(name, []))
+            steps.remove_own(self.folder / name)
         for name in ("transforms.json", "sparse_pc.ply", "report.html"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("mapped", "mapper", "model", "undistorted", "written"):
+        for name in ("mapped", "mapper", "undistorted", "written"):
             self.state.pop(name, None)
 
-    def _note_written(self, folder: str, names: List[str]) -> None:
+    def _own(self, folder: str) -> Dict[str, str]:
+        """Returns names and digests of the files that were written into a folder of results."""
+        found: Dict[str, str] = self.state.get("written", {}).get(folder, {})
+        return found
+
+    def _note_written(self, folder: str, digests: Dict[str, str]) -> None:
         """Notes the files of a folder before they are there."""
-        self.state.setdefault("written", {})[folder] = names
+        self.state.setdefault("written", {})[folder] = digests
         self._write_state()
+
+    def _adopt(self, sizes: Mapping[str, int]) -> None:
+        """Adds the digests of results of versions that stored no digests. sizes: of the files of sparse/0, which they stored."""
+        written: Dict[str, Any] = dict(self.state.get("written", {}))
+        for name, made in (("sparse", "mapped"), ("undistorted", "undistorted")):
+            names = written.get(name)
+            if names is None and made in self.state:
+                photographs = steps.names_in(self.database) if self.database.exists() else []
+                names = steps.earlier_names(self.folder / name, photographs)
+            if isinstance(names, list):
+                known = {f"0/{file}": size for file, size in sizes.items()} if name == "sparse" else {}
+                written[name] = steps.adopted(self.folder / name, names, known)
+        self.state["written"] = written
+        if isinstance(self.state.get("undistorted"), str):  # what the mapper's model was made of
+            is_current = self.state["undistorted"] == self.state.get("mapped")
+            self.state["undistorted"] = self._mapped_model() if is_current else {}
+
+    def _mapped_model(self) -> Dict[str, str]:
+        """Returns the digests of the files of sparse/0, as the mapper wrote them."""
+        return {name[2:]: digest for name, digest in self._own("sparse").items() if name.startswith("0/")}
 
     def _complain(self, text: str) -> None:
         self.complaints.append(text)
@@ -295,13 +320,14 @@ class _Work:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(f"{path}: cannot be read: {error}; choose another folder") from error
-        kinds = {"photographs": str, "settings": dict, "written": dict}
-        if not isinstance(content, dict) or not all(isinstance(content.get(name, {}), kind) for name, kind in kinds.items()):
+        kinds = {"photographs": str, "settings": dict, "written": dict, "model": dict}
+        is_sound = isinstance(content, dict) and all(isinstance(content.get(name, kind()), kind) for name, kind in kinds.items())
+        if not is_sound or not all(isinstance(names, (dict, list)) for names in content.get("written", {}).values()):
             raise FileError(f"{path}: is damaged: choose another folder")
         known = content.get("photographs", "")
         if os.path.realpath(known) != os.path.realpath(self.photos):
             raise ArgumentError(f"{self.folder} is the reconstruction of {known}, not of {self.photos}: choose another folder")
-        return content
+        return dict(content)
 
     def _refuse_foreign(self) -> None:
         """Refuses folders with files of others, except the photographs, which other programs want in DATA/images."""
@@ -395,25 +421,30 @@ class _Work:
     def _took(self, step: str) -> str:
         return f", {self.progress.seconds[step]:.1f} s"
 
-    def map(self) -> str:
-        """Computes poses, unless there are poses of the same matches. Returns a digest of what they were made of."""
-        given = self.settings
+    def map(self) -> Dict[str, str]:
+        """Computes poses, unless there are poses of the same matches. Returns the digests of the model's files."""
+        given, folder = self.settings, self.folder / "sparse"
         made_of = f"{steps.digest_of(self.database, self.names)} {given['mapper']} {steps.pycolmap_module().__version__}"
         with self.progress.step("mapper"):
-            sizes = steps.model_sizes(self.folder / "sparse" / "0")
-            if self.state.get("mapped") != made_of or not sizes or self.state.get("model") != sizes:
+            model = steps.model_digests(folder / "0")
+            if self.state.get("mapped") != made_of or not model:
                 self.remove_results()
                 self._write_state()
                 options = steps.MapperOptions(self.names, given["mapper"], given["threads"], bool(given["camera_params"]))
-                used = steps.estimate_poses(self.database, self.images, self.folder / "sparse", options,
+                used = steps.estimate_poses(self.database, self.images, folder, options,
                                             lambda done: self.progress.show(done, len(self.names)),
-                                            lambda names: self._note_written("sparse", names))
+                                            lambda digests: self._note_written("sparse", digests))
                 if not used:
                     raise FileError(self._why_no_model())
-                self.state.update(mapped=made_of, mapper=used, model=steps.model_sizes(self.folder / "sparse" / "0"))
+                self.state.update(mapped=made_of, mapper=used)
                 self._write_state()
-        self.progress.say(f"mapper: {self.state['mapper']}{self._took('mapper')}")
-        return made_of
+                model = self._mapped_model()
+            is_changed = model != self._mapped_model()
+            if is_changed:
+                steps.check_changed(folder / "0")
+        changed = "; sparse/0 was changed since, and is used as it is" if is_changed else ""
+        self.progress.say(f"mapper: {self.state['mapper']}{self._took('mapper')}{changed}")
+        return model
 
     def _why_no_model(self) -> str:
         pairs = steps.count_rows(self.database).pairs
@@ -423,11 +454,12 @@ class _Work:
         return (f"{self.photos}: no model: {pairs} pairs match, but the mapper found none to begin with. Move between the photographs "
                 "instead of only turning the camera, and try another --mapper, --tracks 0 or --camera-params")
 
-    def write(self, made_of: str) -> Reconstruction:
-        """Writes transforms.json, undistorted pictures and the report."""
+    def write(self, digests: Dict[str, str]) -> Reconstruction:
+        """Writes transforms.json, undistorted pictures and the report. digests: of the files of sparse/0."""
         given, sparse = self.settings, self.folder / "sparse"
         with self.progress.step("files"):
-            model = files.model_of(steps.pycolmap_module().Reconstruction(str(sparse / "0")))
+            model = files.model_of(steps.read_model(sparse / "0"))
+            self._undistort(digests)
             links = ["sparse/0", "transforms.json", "database.db"]
             try:
                 files.write_transforms(self.folder / "transforms.json", model, self.images,
@@ -437,9 +469,7 @@ class _Work:
                     (self.folder / name).unlink(missing_ok=True)
                 links.remove("transforms.json")
                 self.progress.say(str(error))
-            if given["undistorted"]:
-                self._undistort(made_of)
-                links.append("undistorted")
+            links += ["undistorted"] if given["undistorted"] else []
         observations = int(model.track_lengths.sum())
         result = Reconstruction(
             str(self.folder), len(self.names) + self.failed, self.failed, len(model.photographs),
@@ -453,15 +483,20 @@ class _Work:
         files.write_report(self.folder / "report.html", title, model, _table(result), missing, links)
         return result
 
-
-    def _undistort(self, made_of: str) -> None:
-        """Writes undistorted pictures, unless all are there."""
-        folder, own = self.folder / "undistorted", self.state.get("written", {}).get("undistorted", [])
-        if self.state.get("undistorted") == made_of and all((folder / name).exists() for name in own):
+    def _undistort(self, digests: Dict[str, str]) -> None:
+        """Writes undistorted pictures of the model, unless all are there. Without the option, removes those of another model."""
+        folder, own, found = self.folder / "undistorted", self._own("undistorted"), self.state.get("undistorted")
+        is_wanted = self.settings["undistorted"]
+        if found == digests and (not is_wanted or all((folder / name).exists() for name in own)) or (found is None and not is_wanted):
             return
-        steps.remove_own(folder, own)
-        steps.undistort(self.folder / "sparse" / "0", self.images, folder, lambda names: self._note_written("undistorted", names))
-        self.state["undistorted"] = made_of
+        steps.check_own(folder, own)
+        steps.remove_own(folder)
+        self.state.pop("undistorted", None)
+        if is_wanted:
+            steps.undistort(self.folder / "sparse" / "0", self.images, folder, lambda made: self._note_written("undistorted", made))
+            self.state["undistorted"] = digests
+        else:
+            self.progress.say("undistorted: removed, because sparse/0 was changed; --undistorted makes it again")
         self._write_state()
 
 

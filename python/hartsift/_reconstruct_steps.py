@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import tempfile
 import threading
@@ -31,6 +32,13 @@ _SEED = 1
 _WAIT_S, _LOOK_S = 60, 0.2  # seconds to wait for the end of another run, and between two looks
 _ENOUGH = 0.9  # share of images with a pose at which no second mapper runs
 _NUMBERED = re.compile(r"(.*?)(\d+)\.[^.]*", re.DOTALL)
+_MODEL = ("cameras.bin", "images.bin", "points3D.bin")  # files without which there is no model
+#: Names in folders of results of versions that stored no names; pictures are named as the photographs.
+_EARLIER = {
+    "sparse": re.compile(r"\d+/(cameras|frames|images|points3D|rigs)\.bin"),
+    "undistorted": re.compile(r"sparse/0/(cameras|frames|images|points3D|rigs)\.bin|stereo/(fusion|patch-match)\.cfg|"
+                              r"run-colmap-(geo|photo)metric\.sh"),
+}
 
 
 class Counts(NamedTuple):
@@ -371,23 +379,60 @@ def _mappers(module: Any, wanted: str) -> List[str]:
     return [wanted] if wanted != "auto" else [*(["global"] if has_global else []), "incremental"]
 
 
-def model_sizes(folder: pathlib.Path) -> Dict[str, int]:
-    """Bytes of each file of a model; empty without one."""
-    return {path.name: path.stat().st_size for path in sorted(folder.glob("*.bin"))}
+def model_digests(folder: pathlib.Path) -> Dict[str, str]:
+    """Returns the digest of each file of a model; empty if one is missing."""
+    found = {path.name: _digest_of_file(path) for path in sorted(folder.glob("*.bin"))}
+    return found if found.keys() >= set(_MODEL) else {}
+
+
+def _holds_its_records(path: pathlib.Path, head: int, count: "struct.Struct", item: int) -> bool:
+    """Returns whether a file of a model is as long as its counts say. A record has `head` bytes, in images.bin a name, a
+    count, and as many items of `item` bytes."""
+    data = path.read_bytes()
+    at = 8
+    try:
+        for _ in range(struct.unpack_from("<Q", data)[0]):
+            at = data.index(0, at + head) + 1 if path.name == "images.bin" else at + head
+            at += count.size + item * count.unpack_from(data, at)[0]
+    except (struct.error, ValueError):  # the file ends before
+        return False
+    return at == len(data)
+
+
+def check_changed(folder: pathlib.Path) -> None:
+    """Refuses a model that its user changed if its files end too early: pycolmap would use up the memory."""
+    wide, narrow = struct.Struct("<Q"), struct.Struct("<I")
+    for name, head, count, item in (("images.bin", 64, wide, 24), ("points3D.bin", 43, wide, 8), ("frames.bin", 64, narrow, 16)):
+        path = folder / name
+        if path.exists() and not _holds_its_records(path, head, count, item):
+            raise FileError(f"{path}: was changed after an earlier run, and is damaged: remove {folder}, and the same command makes it again")
+
+
+def read_model(folder: pathlib.Path) -> Any:
+    """Returns the model of a folder, which its user may have changed."""
+    try:
+        model = pycolmap_module().Reconstruction(str(folder))
+        if (folder / "cameras.bin").stat().st_size != 8 + sum(24 + 8 * len(camera.params) for camera in model.cameras.values()):
+            raise ValueError("cameras.bin is damaged")  # pycolmap reads zeros where the file ends
+        if model.num_reg_images() == 0:
+            raise ValueError("it has no images")
+    except (MemoryError, OSError, RuntimeError, ValueError, IndexError) as error:
+        raise FileError(f"{folder}: cannot be read: {error}; remove this folder, and the same command makes it again") from error
+    return model
 
 
 def _check_written(model: Any, folder: pathlib.Path) -> None:
     """Refuses a model that is not completely on disk: pycolmap does not report a full disk."""
     points = sum(51 + 8 * point.track.length() for point in model.points3D.values())
     images = sum(73 + len(image.name.encode()) + 24 * image.num_points2D() for image in model.images.values())
-    sizes = model_sizes(folder)
+    sizes = {path.name: path.stat().st_size for path in folder.glob("*.bin")}
     if sizes.get("points3D.bin") != 8 + points or sizes.get("images.bin") != 8 + images or min(sizes.values()) <= 8:
         raise OSError(errno.ENOSPC, "the model could not be written completely: is the disk full?")
 
 
 def estimate_poses(
     database: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, options: MapperOptions, registered: Callable[[int], None],
-    written: Callable[[List[str]], None],
+    written: Callable[[Dict[str, str]], None],
 ) -> str:
     """Writes the models into numbered folders, the largest as 0.
 
@@ -397,7 +442,7 @@ def estimate_poses(
         folder: folder for the models, which must be absent or empty.
         options: options of the mapper.
         registered: the incremental mapper calls it with the number of images that have a pose.
-        written: called with the names of the files in the folder, before they are there.
+        written: called with the names and digests of the files in the folder, before they are there.
 
     Returns:
         Name of the mapper; "" if there is no model.
@@ -422,7 +467,7 @@ def estimate_poses(
             model.write(str(work / "models" / str(number)))
             _check_written(model, work / "models" / str(number))
         if models:
-            written(files_below(work / "models"))
+            written(digests_below(work / "models"))
             (work / "models").rename(folder)
     except (OSError, RuntimeError, ValueError) as error:
         raise FileError(f"{folder}: the mapper of pycolmap failed: {error}") from error
@@ -431,7 +476,7 @@ def estimate_poses(
     return used
 
 
-def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, written: Callable[[List[str]], None]) -> None:
+def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, written: Callable[[Dict[str, str]], None]) -> None:
     """Writes undistorted pictures with the model of pinhole cameras: folder/images and folder/sparse/0. folder, written: as
     in estimate_poses."""
     module = pycolmap_module()
@@ -443,7 +488,7 @@ def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, w
         (work / "sparse").rename(work / "0")
         (work / "sparse").mkdir()
         (work / "0").rename(work / "sparse" / "0")
-        written(files_below(work))
+        written(digests_below(work))
         work.rename(folder)
     except (OSError, RuntimeError, ValueError) as error:
         raise FileError(f"{folder}: undistorting failed: {error}") from error
@@ -465,17 +510,50 @@ def files_below(folder: pathlib.Path) -> List[str]:
     return sorted(found, key=os.fsencode)
 
 
-def check_own(folder: pathlib.Path, own: Sequence[str]) -> None:
-    """Refuses a folder with other files than these, because they would be lost or would belong to another model."""
-    others = sorted(set(files_below(folder)) - set(own), key=os.fsencode)
-    if others:
-        raise FileError(f"{folder / others[0]}: is not from an earlier run, and this folder is to be replaced: move the file elsewhere, or choose "
-                        "another output")
+def _digest_of_file(path: pathlib.Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
+    return digest.hexdigest()
 
 
-def remove_own(folder: pathlib.Path, own: Sequence[str]) -> None:
-    """Removes a folder whose files are among these."""
-    check_own(folder, own)
+def digests_below(folder: pathlib.Path) -> Dict[str, str]:
+    """Returns the digest of each file in a folder and its subfolders."""
+    return {name: _digest_of_file(folder / name) for name in files_below(folder)}
+
+
+def earlier_names(folder: pathlib.Path, photographs: Sequence[str]) -> List[str]:
+    """Returns the names of the files that a version which stored no names wrote into a folder of results."""
+    pictures = {f"images/{name}" for name in photographs}
+    return [name for name in files_below(folder) if _EARLIER[folder.name].fullmatch(name) or name in pictures]
+
+
+def adopted(folder: pathlib.Path, names: Sequence[str], sizes: Mapping[str, int]) -> Dict[str, str]:
+    """Returns digests of files of a version that stored none. "", which no file has, if the size is not the stored one."""
+    there = set(files_below(folder)).intersection(names)
+    return {name: _digest_of_file(folder / name) if sizes.get(name) in (None, (folder / name).stat().st_size) else "" for name in sorted(there)}
+
+
+def check_own(folder: pathlib.Path, own: Mapping[str, str]) -> None:
+    """Refuses a folder with other files than these, or with a changed one, because they would be lost or would belong to
+    another model. own: names and digests."""
+    there = files_below(folder)
+    for name in there:
+        if name not in own:
+            raise FileError(f"{folder / name}: is not from an earlier run, and this folder is to be replaced: move the file elsewhere, or choose "
+                            "another output")
+    for name in there:
+        if _digest_of_file(folder / name) != own[name]:
+            raise FileError(f"{folder / name}: was changed after an earlier run, and is to be replaced: move the folder {folder} elsewhere, or "
+                            "choose another output")
+
+
+def remove_own(folder: pathlib.Path) -> None:
+    """Removes a folder that check_own has checked."""
     if folder.is_symlink():
         folder.unlink()
     else:

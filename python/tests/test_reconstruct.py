@@ -303,9 +303,14 @@ def test_poses_of_a_courtyard(tmp_path, photographs):
     assert again == found
     points_file = out / "sparse" / "0" / "points3D.bin"
     whole = points_file.stat().st_size
-    os.truncate(points_file, whole // 2)  # a damaged model is made again
+    os.truncate(points_file, whole // 2)  # a damaged model, which may be the user's, is not removed
+    with pytest.raises(hartsift.FileError, match="points3D.bin: was changed after an earlier run, and is damaged: remove "):
+        hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
+    assert points_file.stat().st_size == whole // 2
+    shutil.rmtree(out / "sparse" / "0")
     hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
     assert points_file.stat().st_size > whole // 2 and pycolmap.Reconstruction(str(out / "sparse" / "0")).num_points3D() > 100
+    assert "sparse/0 was changed" not in said.getvalue()
     before = points_file.stat().st_mtime_ns
     assert "no pose" not in said.getvalue()
     picture = next((out / "undistorted" / "images").iterdir())
@@ -321,6 +326,77 @@ def test_poses_of_a_courtyard(tmp_path, photographs):
     hartsift.reconstruct(photographs, out, progress=said, tracks=50, mapper="incremental", device="cpu")
     assert "tracks was 2000, is 50: the mapper is done again" in said.getvalue()
     assert points_file.stat().st_mtime_ns != before and not (out / "undistorted").exists()
+
+
+def without_digests(out, parts):
+    """Changes the state of a reconstruction to one of a version that stored these parts of it."""
+    state = json.loads((out / "reconstruct.json").read_text())
+    written = {name: list(digests) for name, digests in state.pop("written").items()}
+    state.update(model={path.name: path.stat().st_size for path in (out / "sparse" / "0").glob("*.bin")}, undistorted=state["mapped"])
+    (out / "reconstruct.json").write_text(json.dumps({**state, **({"written": written} if "names" in parts else {})}))
+
+
+def test_changed_models_are_kept(tmp_path, photographs):
+    pycolmap = pytest.importorskip("pycolmap")
+    out, said = tmp_path / "out", io.StringIO()
+    sparse = out / "sparse" / "0"
+
+    def run(**options):
+        return hartsift.reconstruct(photographs, out, progress=said, mapper="incremental", device="cpu", **options)
+
+    def points(folder):
+        return pycolmap.Reconstruction(str(folder)).num_points3D()
+
+    first = run(undistorted=True)
+    # Damaged models are refused; earlier versions of pycolmap write no frames.
+    checks = {"cameras": steps.read_model, **dict.fromkeys(("images", "points3D", "frames"), steps.check_changed)}
+    for name, check in [one for one in checks.items() if (sparse / f"{one[0]}.bin").exists()]:
+        for size in (0, 20, (sparse / f"{name}.bin").stat().st_size - 1):
+            shutil.rmtree(tmp_path / "short", ignore_errors=True)
+            shutil.copytree(sparse, tmp_path / "short")
+            check(tmp_path / "short")
+            os.truncate(tmp_path / "short" / f"{name}.bin", size)
+            with pytest.raises(hartsift.FileError, match="short.*remove .*, and the same command makes it again"):
+                check(tmp_path / "short")
+    # A version that stored names and sizes, or sizes only: its results are known, also those of another size.
+    picture = next((out / "undistorted" / "images").iterdir())
+    for parts in ("names", ""):
+        without_digests(out, parts)
+        before = picture.stat().st_mtime_ns
+        assert run(undistorted=True) == first and picture.stat().st_mtime_ns == before
+    assert "changed" not in said.getvalue()
+    model = pycolmap.Reconstruction(str(sparse))
+    for number in list(model.points3D)[::2]:
+        model.delete_point3D(number)
+    without_digests(out, "")
+    model.write(str(sparse))
+    left = model.num_points3D()
+    assert run(undistorted=True).points == left == points(out / "undistorted" / "sparse" / "0")
+    assert f"element vertex {left}\n" in (out / "sparse_pc.ply").read_text() and "sparse/0 was changed since" in said.getvalue()
+    # A change that keeps the sizes.
+    pose = (out / "transforms.json").read_text()
+    model.transform(pycolmap.Sim3d(2.0, pycolmap.Rotation3d(), np.zeros(3)))
+    model.write(str(sparse))
+    before = steps.model_digests(out / "undistorted" / "sparse" / "0")
+    run(undistorted=True)
+    assert (out / "transforms.json").read_text() != pose and steps.model_digests(out / "undistorted" / "sparse" / "0") != before
+    with pytest.raises(hartsift.FileError, match=r"sparse.0.\w+.bin: was changed after an earlier run.*move the folder .*sparse elsewhere"):
+        run(undistorted=True, tracks=50)
+    assert points(sparse) == left and picture.exists()
+    model.delete_point3D(next(iter(model.points3D)))
+    model.write(str(sparse))
+    assert run().points == left - 1 and not (out / "undistorted").exists() and "undistorted: removed" in said.getvalue()
+    (out / "sparse").rename(tmp_path / "mine")
+    assert run(tracks=50).points not in (left - 1, first.points) and "tracks was 2000, is 50" in said.getvalue()
+    # Results of a version that stored no names are replaced, other files are not.
+    without_digests(out, "")
+    (sparse / "mine.txt").write_text("mine")
+    with pytest.raises(hartsift.FileError, match="mine.txt: is not from an earlier run"):
+        run(tracks=60)
+    (sparse / "mine.txt").unlink()
+    before = (sparse / "points3D.bin").stat().st_mtime_ns
+    run(tracks=60)
+    assert (sparse / "points3D.bin").stat().st_mtime_ns != before and not (out / "undistorted").exists()
 
 
 @pytest.fixture
@@ -402,7 +478,7 @@ def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypat
     one, none, foreign, damaged = (tmp_path / name for name in ("one", "none", "foreign", "damaged"))
     for folder in (one, none, foreign, damaged):
         folder.mkdir()
-    (damaged / "reconstruct.json").write_text('{"settings": {}, "written": 3}')
+    (damaged / "reconstruct.json").write_text('{"settings": {}, "written": {"sparse": 3}}')
     (foreign / ".DS_Store").write_text("of no importance")
     shutil.copy(sorted(photographs.iterdir())[0], one)
     (none / "notes.txt").write_text("no picture")
