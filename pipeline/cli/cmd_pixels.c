@@ -74,6 +74,8 @@ static bool make_levels(gray_array_job *job) {
   const bool is_float = array->type == HS_ELEMENT_F32;
   const double low = range->is_set ? range->number : 0.0;
   const double high = range->is_set ? range->high : is_float ? 1.0 : 65535.0;
+  /* a limit with the digits of a float sample must hold that sample */
+  const double least = is_float ? (double)(float)low : low, most = is_float ? (double)(float)high : high;
   const size_t tight_bytes = array->width * (is_float ? sizeof(float) : sizeof(uint16_t));
   const size_t row_bytes = array->stride_bytes > 0 ? array->stride_bytes : tight_bytes;
   uint8_t *levels = (uint8_t *)job->image.data;
@@ -82,7 +84,7 @@ static bool make_levels(gray_array_job *job) {
     for (size_t x = 0; x < array->width; x++) {
       const double value =
           is_float ? (double)((const float *)(const void *)row)[x] : (double)((const uint16_t *)(const void *)row)[x];
-      if (value < low || value > high) {
+      if (value < least || value > most) {
         snprintf(job->message, sizeof job->message,
                  "sample %g is outside %g to %g: expected a --value-range that holds all", value, low, high);
         return false;

@@ -83,6 +83,9 @@ class Stats(Case):
             self.assertIn("gap.tif: samples are NaN", errors)
             self.assertNotIn("mask", errors)
         self.assertIn("heights.tif: samples are -300 to 2000.25", self.run_it("hist", "heights.tif", status=FAILED)[1])
+        tiff("below.tif", [-999.501343, -0.300690085])  # the range that the message proposes holds them
+        limits = self.run_it("hist", "below.tif", status=FAILED)[1].split("such as ")[1].split()
+        self.assertIn(b"255,1", self.run_it("hist", "below.tif", "--value-range", f"{limits[0]}:{limits[2]}")[0])
 
     def test_same_bytes_everywhere(self):
         expected = self.run_it("stats", "@scene:700x500", "--tile", "33x21", environment={"HARTSIFT_CPU": "ref"})[0]

@@ -221,7 +221,7 @@ class Options(ColmapCase):
         self.write("project.ini", b"# all options of a project\ndatabase_path = d.db\nimage_path=photos\nrandom_seed=0\n\n[ImageReader]\n"
                                   b"camera_model=PINHOLE\n[SiftExtraction]\nuse_gpu=false\nmax_num_features=50\n"
                                   b"[SiftMatching]\nmultiple_models=true\n[Mapper]\nmin_num_matches=15\n")
-        self.extract("--SiftExtraction.max_num_features", "20")
+        self.extract("--SiftExtraction.max_num_features", "20", "--SiftExtraction.gpu_index", "0,0")
         expected = self.ask("SELECT data FROM keypoints")
         os.remove(self.path("d.db"))
         self.colmap("feature_extractor", "--project_path", "project.ini", "--SiftExtraction.max_num_features", "20")

@@ -361,17 +361,18 @@ void colmap_options_free(colmap_options *options) {
 
 /* ------------------------------------------------------------------ GPUs */
 
-/* Reads GPU numbers, "0,1"; "-1" and an empty text mean all GPUs, a count of 0. Each number must be below `end`. */
+/* Reads GPU numbers, "0,1"; "-1" and an empty text mean all GPUs, a count of 0. Each number must be below `end`. A
+   number that is there already is left out: COLMAP starts one more thread for it. */
 static bool read_gpus(const char *text, int64_t end, colmap_gpus *gpus) {
   if (strcmp(text, "-1") == 0 || text[0] == '\0') return true;
   for (;;) {
     const size_t span = strcspn(text, ",");
     int64_t number;
-    if (!number_to_int(text, span, &number) || number < 0 || number >= end || gpus->count == COLMAP_GPUS_MAX)
-      return false;
-    for (int32_t i = 0; i < gpus->count; i++)
-      if (gpus->each[i] == number) return false;
-    gpus->each[gpus->count++] = (int32_t)number;
+    if (!number_to_int(text, span, &number) || number < 0 || number >= end) return false;
+    int32_t at = 0;
+    while (at < gpus->count && gpus->each[at] != number) at++;
+    if (at == COLMAP_GPUS_MAX) return false;
+    if (at == gpus->count) gpus->each[gpus->count++] = (int32_t)number;
     if (text[span] == '\0') return true;
     text += span + 1;
   }
