@@ -74,6 +74,9 @@ _REPEATED = {
 }
 _KEPT = ("pairs", "mapped", "mapper", "undistorted", "written")  # what the state has besides the settings
 _RESULTS = ("sparse", "undistorted")  # folders made of the database
+_FILES = ("transforms.json", "sparse_pc.ply", "report.html")  # files made of the model
+# The database, SQLite's files of it, and those of hartsift batch.
+_DATABASE = tuple(f"database.db{end}" for end in ("", "-journal", "-wal", "-shm", ".manifest.csv", ".manifest.journal"))
 _CHOICES = {"camera": ("auto", "single", "folder", "file"), "mapper": ("auto", "global", "incremental")}
 
 
@@ -251,6 +254,7 @@ class _Work:
         before = self._read_state()
         self.state = {name: before[name] for name in _KEPT if name in before}
         self._adopt(before.get("model", {}))
+        self._refuse_folders()
         old = before.get("settings", self.settings)
         changed = [name for name in self.settings if name in _REPEATED and old.get(name) != self.settings[name]]
         again = {_REPEATED[name] for name in changed}
@@ -260,11 +264,18 @@ class _Work:
             self.progress.say(f"{name} was {old.get(name)!r}, is {self.settings[name]!r}: {_REPEATED[name]} are done again"
                               .replace("mapper are", "the mapper is"))
         if "features" in again:
-            for path in (self.database, *self.folder.glob("database.db.manifest*"), *self.folder.glob("database.db-*")):
-                path.unlink(missing_ok=True)
+            for name in _DATABASE:
+                (self.folder / name).unlink(missing_ok=True)
         elif "pairs" in again and self.database.exists():
             steps.forget_pairs(self.database)
         self._write_state()
+
+    def _refuse_folders(self) -> None:
+        """Refuses folders with names of files that are to be written."""
+        for name in (*_FILES, *_DATABASE):
+            path = self.folder / name
+            if path.is_dir() and not path.is_symlink():
+                raise FileError(f"{path}: is a folder, and a file of this name is to be written: move it elsewhere, or choose another output")
 
     def remove_results(self) -> None:
         """Removes the model and all that was made of it, but no file of others."""
@@ -272,7 +283,7 @@ class _Work:
             steps.check_own(self.folder / name, self._own(name))
         for name in _RESULTS:
             steps.remove_own(self.folder / name)
-        for name in ("transforms.json", "sparse_pc.ply", "report.html"):
+        for name in _FILES:
             (self.folder / name).unlink(missing_ok=True)
         for name in ("mapped", "mapper", "undistorted", "written"):
             self.state.pop(name, None)

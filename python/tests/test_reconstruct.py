@@ -460,7 +460,14 @@ def test_changed_options_and_photographs(tmp_path, photographs, program):
     text = run()
     assert text.count("broken.png") == 1 and "6 images, 2 cameras" in text
     assert "broken.png: damaged PNG" in run("-q").splitlines()[0]
+    (out / "transforms.json").mkdir()
+    mine = [out / "database.db-backup", out / "database.db.manifest-mine.txt", out / "database.db.manifest.csv.old"]
+    for path in mine:
+        path.write_text("mine")
+    assert "transforms.json: is a folder" in run("--camera", "file") and (out / "database.db").exists()
+    (out / "transforms.json").rmdir()
     text = run("--pairs", "sequential:1", "--camera", "file")
+    assert all(path.exists() for path in mine)
     assert "camera was 'auto', is 'file': features are done again" in text and "6 images, 6 cameras" in text
     assert "pairs: sequential:1 (given" in text
     with sqlite3.connect(out / "database.db") as connection:
