@@ -39,6 +39,7 @@ _EARLIER = {
     "undistorted": re.compile(r"sparse/0/(cameras|frames|images|points3D|rigs)\.bin|stereo/(fusion|patch-match)\.cfg|"
                               r"run-colmap-(geo|photo)metric\.sh"),
 }
+_EMPTY = re.compile(r"stereo/(consistency_graphs|depth_maps|normal_maps)(/|$)")
 
 
 class Counts(NamedTuple):
@@ -538,11 +539,21 @@ def adopted(folder: pathlib.Path, names: Sequence[str], sizes: Mapping[str, int]
     return {name: _digest_of_file(folder / name) if sizes.get(name) in (None, (folder / name).stat().st_size) else "" for name in sorted(there)}
 
 
+def _empty_folders(folder: pathlib.Path) -> List[str]:
+    """Returns the names of links to folders, and of empty folders except those that pycolmap makes in stereo/."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        found += [os.path.join(place, name) for name in folders if os.path.islink(os.path.join(place, name))]
+        if not folders and not names and place != str(folder):
+            found.append(place)
+    return [name for name in sorted(os.path.relpath(place, folder) for place in found) if not _EMPTY.match(name)]
+
+
 def check_own(folder: pathlib.Path, own: Mapping[str, str]) -> None:
-    """Refuses a folder with other files than these, or with a changed one, because they would be lost or would belong to
-    another model. own: names and digests."""
+    """Refuses a folder with other files or folders than these, or with a changed file, because they would be lost or would
+    belong to another model. own: names and digests of files."""
     there = files_below(folder)
-    for name in there:
+    for name in [*there, *(one for one in _empty_folders(folder) if not any(file.startswith(f"{one}/") for file in own))]:
         if name not in own:
             raise FileError(f"{folder / name}: is not from an earlier run, and this folder is to be replaced: move the file elsewhere, or choose "
                             "another output")

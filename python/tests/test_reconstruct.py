@@ -394,6 +394,12 @@ def test_changed_models_are_kept(tmp_path, photographs):
     with pytest.raises(hartsift.FileError, match="mine.txt: is not from an earlier run"):
         run(tracks=60)
     (sparse / "mine.txt").unlink()
+    (tmp_path / "notes").mkdir()
+    for make, remove in ((lambda path: path.mkdir(), pathlib.Path.rmdir), (lambda path: path.symlink_to(tmp_path / "notes"), pathlib.Path.unlink)):
+        make(out / "sparse" / "notes")
+        with pytest.raises(hartsift.FileError, match="sparse/notes: is not from an earlier run"):
+            run(tracks=60)
+        remove(out / "sparse" / "notes")
     before = (sparse / "points3D.bin").stat().st_mtime_ns
     run(tracks=60)
     assert (sparse / "points3D.bin").stat().st_mtime_ns != before and not (out / "undistorted").exists()
