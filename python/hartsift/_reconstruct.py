@@ -215,9 +215,9 @@ def _settings_of(options: Mapping[str, Any]) -> Dict[str, Any]:
     for name, choices in _CHOICES.items():
         if found[name] not in choices:
             raise ArgumentError(f"{name} is {found[name]!r}, expected one of {', '.join(map(repr, choices))}")
-    if isinstance(found["pairs"], str):
+    if isinstance(found["pairs"], (str, os.PathLike)):
         found["pairs"] = [found["pairs"]]
-    found["pairs"], found["camera_params"] = list(map(os.fspath, found["pairs"])), list(map(float, found["camera_params"]))
+    found["pairs"], found["camera_params"] = list(map(steps.full_rule, found["pairs"])), list(map(float, found["camera_params"]))
     found["masks"] = None if found["masks"] is None else os.path.abspath(found["masks"])
     found["frames_per_second"] = float(found["frames_per_second"])
     return found
@@ -236,6 +236,7 @@ class _Work:
         self.lock = -1
         self.rules: List[str] = []
         self.state: Dict[str, Any] = {}
+        self.old: Dict[str, Any] = settings  # settings of the earlier run
         self.complaints: List[str] = []
 
     # ---- the folder and its state
@@ -250,24 +251,37 @@ class _Work:
             raise FileError(f"{self.folder}: cannot be made: {error.strerror}") from error
 
     def open(self) -> None:
-        """Checks the folder, and removes results of other options."""
+        """Checks the folder and the results of an earlier run, before anything is changed."""
         before = self._read_state()
         self.state = {name: before[name] for name in _KEPT if name in before}
         self._adopt(before.get("model", {}))
         self._refuse_folders()
-        old = before.get("settings", self.settings)
-        changed = [name for name in self.settings if name in _REPEATED and old.get(name) != self.settings[name]]
+        self.old = before.get("settings", self.settings)
+        if self._changed():
+            self._check_results()
+        if not before:
+            self._write_state()
+
+    def _changed(self) -> List[str]:
+        """Returns the names of the settings that another run had otherwise."""
+        return [name for name in self.settings if name in _REPEATED and self.old.get(name) != self.settings[name]]
+
+    def begin(self) -> None:
+        """Checks changed settings with the photographs, and removes the features of others. Results stay until there are new ones."""
+        changed = self._changed()
         again = {_REPEATED[name] for name in changed}
-        if again:
-            self.remove_results()
-        for name in changed:
-            self.progress.say(f"{name} was {old.get(name)!r}, is {self.settings[name]!r}: {_REPEATED[name]} are done again"
+        if self.names and self.settings["pairs"]:
+            steps.check_pairs(self.settings["pairs"], self.names)
+        if "features" in again and self.database.exists():
+            steps.check_extraction(self.settings, self.images, self.names)
+        for name in (one for one in changed if _REPEATED[one] != "pairs"):  # match says whether there are other pairs
+            self.progress.say(f"{name} was {self.old.get(name)!r}, is {self.settings[name]!r}: {_REPEATED[name]} are done again"
                               .replace("mapper are", "the mapper is"))
         if "features" in again:
             for name in _DATABASE:
                 (self.folder / name).unlink(missing_ok=True)
-        elif "pairs" in again and self.database.exists():
-            steps.forget_pairs(self.database)
+        if again & {"features", "mapper"}:
+            self.state.pop("mapped", None)
         self._write_state()
 
     def _refuse_folders(self) -> None:
@@ -277,10 +291,14 @@ class _Work:
             if path.is_dir() and not path.is_symlink():
                 raise FileError(f"{path}: is a folder, and a file of this name is to be written: move it elsewhere, or choose another output")
 
-    def remove_results(self) -> None:
-        """Removes the model and all that was made of it, but no file of others."""
+    def _check_results(self) -> None:
+        """Refuses results with files of others."""
         for name in _RESULTS:
             steps.check_own(self.folder / name, self._own(name))
+
+    def remove_results(self) -> None:
+        """Removes the model and all that was made of it, but no file of others."""
+        self._check_results()
         for name in _RESULTS:
             steps.remove_own(self.folder / name)
         for name in _FILES:
@@ -405,9 +423,13 @@ class _Work:
         self.rules, reason = given["pairs"], "given"
         if not self.rules:
             self.rules, reason = steps.choose_pairs(self.names, counts, self.is_video)
-        if self.state.get("pairs", self.rules) != self.rules:
+        if counts.positions == 0 and any(rule.startswith("spatial:") for rule in self.rules):
+            raise FileError(f"{self.images}: no photograph has a GPS position in its EXIF, which --pairs spatial needs: choose other --pairs")
+        made_by = [steps.pairs_key(rule) for rule in self.rules] + ["guided"] * given["guided"]
+        if self.state.get("pairs", made_by) != made_by:
+            self.progress.say("pairs: other options or another file than in the earlier run: pairs are done again")
             steps.forget_pairs(self.database)
-        self.state["pairs"] = self.rules
+        self.state["pairs"] = made_by
         self._write_state()
         self.progress.say(f"pairs: {' and '.join(self.rules)} ({reason}; --pairs chooses others)")
         arguments = ["match", "--database", str(self.database), *(["--guided"] if given["guided"] else [])]
@@ -439,12 +461,11 @@ class _Work:
         with self.progress.step("mapper"):
             model = steps.model_digests(folder / "0")
             if self.state.get("mapped") != made_of or not model:
-                self.remove_results()
-                self._write_state()
+                self._check_results()
                 options = steps.MapperOptions(self.names, given["mapper"], given["threads"], bool(given["camera_params"]))
                 used = steps.estimate_poses(self.database, self.images, folder, options,
                                             lambda done: self.progress.show(done, len(self.names)),
-                                            lambda digests: self._note_written("sparse", digests))
+                                            self._replace_model)
                 if not used:
                     raise FileError(self._why_no_model())
                 self.state.update(mapped=made_of, mapper=used)
@@ -457,13 +478,19 @@ class _Work:
         self.progress.say(f"mapper: {self.state['mapper']}{self._took('mapper')}{changed}")
         return model
 
+    def _replace_model(self, digests: Dict[str, str]) -> None:
+        """Removes the results of an earlier model. digests: of the new one, which is to be put there."""
+        self.remove_results()
+        self._note_written("sparse", digests)
+
     def _why_no_model(self) -> str:
+        kept = "; sparse/ stays as the earlier run made it" if (self.folder / "sparse").exists() else ""
         pairs = steps.count_rows(self.database).pairs
         if pairs == 0:
             return (f"{self.photos}: no model: no two of the {len(self.names)} photographs show the same place with enough overlap. "
-                    "Take photographs that overlap by more than half, or try --affine --dsp")
+                    f"Take photographs that overlap by more than half, or try --affine --dsp{kept}")
         return (f"{self.photos}: no model: {pairs} pairs match, but the mapper found none to begin with. Move between the photographs "
-                "instead of only turning the camera, and try another --mapper, --tracks 0 or --camera-params")
+                f"instead of only turning the camera, and try another --mapper, --tracks 0 or --camera-params{kept}")
 
     def write(self, digests: Dict[str, str]) -> Reconstruction:
         """Writes transforms.json, undistorted pictures and the report. digests: of the files of sparse/0."""
@@ -554,11 +581,13 @@ def reconstruct(
     return _reconstruct(os.fspath(photos), os.fspath(output), _settings_of(options), progress, False)
 
 
-def _check_paths(source: str, folder: str) -> None:
+def _check_paths(source: str, folder: str, masks: Optional[str]) -> None:
     if not os.path.exists(source):
         raise FileError(f"{source}: there is no such folder or video")
     if os.path.isfile(source) and not source.lower().endswith(VIDEO_ENDINGS):
         raise ArgumentError(f"{source}: expected a folder of photographs, or a video: {', '.join(VIDEO_ENDINGS)}")
+    if masks is not None and os.path.realpath(masks) == os.path.realpath(source):
+        raise ArgumentError(f"--masks '{masks}': is the folder of the photographs: expected another one, with NAME.png for the image NAME")
     if os.path.isdir(source) and f"{os.path.realpath(folder)}/".startswith(f"{os.path.realpath(source)}/"):
         raise ArgumentError(f"{folder}: the output is in the folder of the photographs, and would be read as some: choose another folder")
 
@@ -567,7 +596,7 @@ def _reconstruct(photos: str, output: str, settings: Dict[str, Any], stream: Opt
     if not photos or not output:
         raise ArgumentError(f"the name of the {'output' if photos else 'folder of photographs'} is empty")
     source, folder = os.path.abspath(photos), os.path.abspath(output)
-    _check_paths(source, folder)
+    _check_paths(source, folder, settings["masks"])
     steps.pycolmap_module()
     steps.check_settings(settings)
     parts = {name: part for name, part in _PARTS.items() if name != "frames" or os.path.isfile(source)}
@@ -580,6 +609,7 @@ def _reconstruct(photos: str, output: str, settings: Dict[str, Any], stream: Opt
         with steps.locked(work.folder, shown.say) as work.lock:
             work.open()
             work.find_images()
+            work.begin()
             work.extract()
             work.match()
             return work.write(work.map())

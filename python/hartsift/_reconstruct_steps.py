@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _library
 from ._errors import ArgumentError, DeviceError, FileError
@@ -117,9 +117,8 @@ def check_settings(given: Mapping[str, Any]) -> None:
     if given["masks"] is not None and not os.path.isdir(given["masks"]):
         raise ArgumentError(f"--masks '{given['masks']}': expected a folder with NAME.png for the image NAME")
     for rule in given["pairs"]:
-        if rule != "all" and not re.match("(sequential|retrieval|spatial):", rule) and not os.path.isfile(rule):
-            raise ArgumentError(f"--pairs '{rule}': there is no such file; expected all, sequential:N, spatial:METRES,N, retrieval:K or a "
-                                "file of pairs")
+        if is_file_rule(rule):
+            _names_of_pairs(rule)
     _mappers(pycolmap_module(), given["mapper"])
     with tempfile.TemporaryDirectory() as folder:
         options = extraction_options({**given, "device": "cpu" if given["device"] == "auto" else given["device"]})
@@ -129,6 +128,27 @@ def check_settings(given: Mapping[str, Any]) -> None:
             with contextlib.suppress(FileError):  # there is no database
                 run_command(["match", "--database", os.path.join(folder, "absent.db"), "--pairs", rule, *tracks], -1, lambda line: None,
                             lambda count: None)
+
+
+def check_extraction(given: Mapping[str, Any], images: pathlib.Path, names: Sequence[str]) -> None:
+    """Refuses settings with which no two photographs give features, such as masks that cannot be read. Tries a few of them
+    in a database of its own."""
+    said: List[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        photographs, database = pathlib.Path(folder, "photographs"), pathlib.Path(folder, "trial.db")
+        done, count = 0, 2
+        while done < len(names):
+            for name in names[done : done + count]:
+                (photographs / name).parent.mkdir(parents=True, exist_ok=True)
+                (photographs / name).symlink_to(images.absolute() / name)
+            said.clear()
+            run_command(["batch", str(photographs), "-o", str(database), "--resume", "--replace", *extraction_options(given)], -1, said.append,
+                        lambda number: None)
+            if len(names_in(database)) >= 2:
+                return
+            done, count = done + count, 4 * count
+    reason = said[0].replace(f"{database}: ", "").replace(str(photographs), str(images)) if said else "no features"
+    raise FileError(f"{images}: fewer than two photographs give features with these settings, and the earlier results stay: {reason}")
 
 
 def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None], count: Callable[[int], None]) -> None:
@@ -276,6 +296,53 @@ def forget_pairs(database: pathlib.Path) -> None:
 
 
 # ------------------------------------------------------------------ pairs
+
+
+def is_file_rule(rule: str) -> bool:
+    """Returns whether a rule is the name of a file of pairs."""
+    return rule != "all" and re.match("(sequential|retrieval|spatial):", rule) is None
+
+
+def full_rule(rule: Union[str, "os.PathLike[str]"]) -> str:
+    """Returns a rule, a file of pairs by its absolute path."""
+    text = os.fspath(rule)
+    return os.path.abspath(text) if is_file_rule(text) else text
+
+
+def pairs_key(rule: str) -> str:
+    """Returns a rule, with the digest of a file of pairs."""
+    return f"{rule} {_digest_of_file(pathlib.Path(rule))}" if is_file_rule(rule) else rule
+
+
+def _names_of_pairs(path: str) -> List[Tuple[str, str]]:
+    """Returns the pairs of a file, in which a space or a tab is between two names."""
+    if not os.path.isfile(path):
+        raise ArgumentError(f"--pairs '{path}': there is no such file; expected all, sequential:N, spatial:METRES,N, retrieval:K or a "
+                            "file of pairs")
+    try:
+        lines = pathlib.Path(path).read_bytes().decode("utf-8-sig", "surrogateescape").split("\n")
+    except OSError as error:
+        raise FileError(f"--pairs '{path}': cannot be read: {error.strerror}") from error
+    found = []
+    for number, line in enumerate((one.split("\r")[0] for one in lines), 1):
+        if line and not line.startswith("#"):
+            first, separator, second = line.partition("\t" if "\t" in line else " ")
+            if not separator:
+                raise ArgumentError(f"--pairs '{path}', line {number}: has one name, '{line}': expected two, with a space or a tab between")
+            found.append((first, second))
+    if not found:
+        raise ArgumentError(f"--pairs '{path}': has no pairs: expected two names a line, with a space or a tab between")
+    return found
+
+
+def check_pairs(rules: Sequence[str], names: Sequence[str]) -> None:
+    """Refuses files of pairs that name no two of the photographs."""
+    known = set(names)
+    for rule in filter(is_file_rule, rules):
+        pairs = _names_of_pairs(rule)
+        if not any(first != second and first in known and second in known for first, second in pairs):
+            raise ArgumentError(f"--pairs '{rule}': none of its pairs is of two of the photographs, such as '{names[0]}' and '{names[1]}'; "
+                                f"its first is '{pairs[0][0]}' and '{pairs[0][1]}'")
 
 
 def are_numbered_frames(names: Sequence[str]) -> bool:

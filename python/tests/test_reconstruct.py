@@ -280,6 +280,32 @@ def test_bar_over_all_steps():
     assert shown[True].endswith("\r\x1b[K")
 
 
+def refuse_and_keep(tmp_path, photographs, out):
+    """Refuses settings, and checks that the results of the earlier run stay."""
+    before = steps.digests_below(out)
+    changing = {"database.db", "reconstruct.json"}
+    (tmp_path / "masks").mkdir()
+    for path in photographs.iterdir():
+        (tmp_path / "masks" / f"{path.name}.png").write_text("no picture")
+    for name, text in (("one", "bild\n"), ("unknown", "a.png b.png\n"), ("empty", "# none\n")):
+        (tmp_path / name).write_text(text)
+    for options, words in (
+        ({"camera_params": (0, 200, 150, 0)}, "the earlier results stay: .*a focal length of the camera is not above 0"),
+        ({"camera_params": (500, -9, 150, 0)}, "the earlier results stay: .*the principal point"),
+        ({"masks": tmp_path / "masks"}, "the earlier results stay: .*.png: the content is neither PNG"),
+        ({"masks": photographs}, "is the folder of the photographs"),
+        ({"pairs": tmp_path / "one"}, "line 1: has one name, 'bild'"),
+        ({"pairs": [tmp_path / "unknown"]}, "its first is 'a.png' and 'b.png'"),
+        ({"pairs": tmp_path / "empty"}, "has no pairs"),
+        ({"pairs": "spatial:10"}, "no photograph has a GPS position"),
+    ):
+        with pytest.raises(hartsift.Error, match=words):
+            hartsift.reconstruct(photographs, out, undistorted=True, device="cpu", **options)
+        after = steps.digests_below(out)
+        assert after.keys() == before.keys(), options
+        assert [name for name in before if after[name] != before[name] and name not in changing] == [], options
+
+
 def test_poses_of_a_courtyard(tmp_path, photographs):
     pycolmap = pytest.importorskip("pycolmap")
     said = io.StringIO()
@@ -301,6 +327,8 @@ def test_poses_of_a_courtyard(tmp_path, photographs):
     assert {camera.model.name for camera in flat.cameras.values()} <= {"PINHOLE", "SIMPLE_PINHOLE"} and len(flat.images) == 5
     again = hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
     assert again == found
+    refuse_and_keep(tmp_path, photographs, out)
+    assert hartsift.reconstruct(photographs, out, undistorted=True, device="cpu") == found
     points_file = out / "sparse" / "0" / "points3D.bin"
     whole = points_file.stat().st_size
     os.truncate(points_file, whole // 2)  # a damaged model, which may be the user's, is not removed
@@ -478,6 +506,12 @@ def test_changed_options_and_photographs(tmp_path, photographs, program):
     assert "pairs: sequential:1 (given" in text
     with sqlite3.connect(out / "database.db") as connection:
         assert connection.execute("SELECT count(*) FROM matches").fetchone()[0] == 5
+    for number in (1, 2):  # the content of a file of pairs counts
+        (tmp_path / "pairs").write_text("".join(f"{pictures[0].name}\t{path.name}\n" for path in pictures[1 : 1 + number]))
+        text = run("--pairs", tmp_path / "pairs", "--camera", "file")
+        assert "pairs are done again" in text
+        with sqlite3.connect(out / "database.db") as connection:
+            assert connection.execute("SELECT count(*) FROM matches").fetchone()[0] == number
     pictures[0].unlink()
     text = run("--pairs", "all", "--camera", "file")
     assert "1 images of the database are no longer there" in text and "5 images" in text
@@ -512,7 +546,7 @@ def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypat
         (photographs, tmp_path / "out2", {"mapper": "best"}, hartsift.ArgumentError, "mapper is 'best', expected one of 'auto'"),
         (photographs, tmp_path / "out2", {"trakcs": 3}, hartsift.ArgumentError, "trakcs: there is no such option"),
         (photographs, tmp_path / "out2", {"camera_model": "ROUND"}, hartsift.ArgumentError, "^--camera-model.*ROUND"),
-        (photographs, tmp_path / "out2", {"pairs": "nonsense"}, hartsift.ArgumentError, "^--pairs 'nonsense': there is no such file"),
+        (photographs, tmp_path / "out2", {"pairs": "nonsense"}, hartsift.ArgumentError, "^--pairs '.*nonsense': there is no such file"),
         (photographs, tmp_path / "out2", {"pairs": "retrieval:x"}, hartsift.ArgumentError, "^--pairs 'retrieval:x': expected retrieval:K"),
         (photographs, tmp_path / "out2", {"tracks": -5}, hartsift.ArgumentError, "^--tracks '-5'"),
         (photographs, tmp_path / "out2", {"masks": str(none / "x")}, hartsift.ArgumentError, "^--masks"),
