@@ -397,12 +397,13 @@ class _Work:
         arguments = ["batch", str(self.images), "-o", str(self.database), "--resume", "--replace", *steps.extraction_options(given)]
         total = len(self.names)
         with self.progress.step("features"):
-            steps.run_command(arguments, self.lock, self._complain, lambda done: self.progress.show(done, total))
-            known = set(steps.names_in(self.database))
+            failed = steps.run_command(arguments, self.lock, self._complain, lambda done: self.progress.show(done, total))
+            there = set(steps.names_in(self.database))
+            known = there.difference(failed)  # a photograph that became unreadable has earlier features
             self._check_readable(known)
             self.cameras = steps.share_cameras(self.database, given["camera"])
         self.failed = sum(name not in known for name in self.names)
-        gone = len(known - set(self.names))
+        gone = len(there - set(self.names))
         if gone:
             self.progress.say(f"{gone} images of the database are no longer there and are left out")
         self.names = [name for name in self.names if name in known]

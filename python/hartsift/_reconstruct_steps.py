@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import importlib
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -151,7 +152,20 @@ def check_extraction(given: Mapping[str, Any], images: pathlib.Path, names: Sequ
     raise FileError(f"{images}: fewer than two photographs give features with these settings, and the earlier results stay: {reason}")
 
 
-def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None], count: Callable[[int], None]) -> None:
+def _failed_image(record: bytes) -> List[str]:
+    """Returns the name in a record of hartsift batch about an image that failed; empty for other records."""
+    if not record.startswith(b'{"image"') or b'"status": "HS_OK"' in record:
+        return []
+    return [str(json.loads(record.decode("utf-8", "surrogateescape"))["image"])]
+
+
+def _ended_early(summary: bytes) -> bool:
+    """Returns whether the summary of hartsift batch lacks images that it did not come to."""
+    counts = json.loads(summary)["summary"]
+    return "done" in counts and counts["done"] + counts["kept"] + counts["failed"] < counts["images"]
+
+
+def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None], count: Callable[[int], None]) -> List[str]:
     """Runs the command with --json. Images that fail are messages. An interruption stops it in order, so that the next run
     continues.
 
@@ -160,7 +174,11 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
         lock: descriptor that the command inherits; -1: none.
         say: called with each line of its messages.
         count: called with the number of records so far.
+
+    Returns:
+        Names of the images that failed.
     """
+    failed: List[str] = []
     program = _library.command_path()
     # The command has its own process group, so that a terminal's Ctrl-C reaches it only once, through this process.
     with subprocess.Popen([program, *arguments, "--json", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -174,6 +192,7 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
             record = b""
             for number, record in enumerate(running.stdout, 1):
                 count(number)
+                failed += _failed_image(record)
             status = running.wait()
         except BaseException:
             is_stopped.set()
@@ -181,11 +200,11 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
             running.wait()
             raise
         forwarding.join()
-    if status == 0 or (status == 1 and record.startswith(b'{"summary"')):  # 1: some images failed
+    if status == 0 or (status == 1 and record.startswith(b'{"summary"') and not _ended_early(record)):  # 1: some images failed
         for text in last:
             say(text)
-        return
-    reason = last[0] if last else f"hartsift {arguments[0]} ended with status {status}"
+        return failed
+    reason = last[0].replace("; stopped, --resume continues", "; the same command continues") if last else f"hartsift {arguments[0]} ended with status {status}"
     if status == 3:
         raise DeviceError(reason, _library.HS_ERR_NO_DEVICE)
     raise (ArgumentError if status == 2 else FileError)(reason)

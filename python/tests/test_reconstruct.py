@@ -515,6 +515,9 @@ def test_changed_options_and_photographs(tmp_path, photographs, program):
     pictures[0].unlink()
     text = run("--pairs", "all", "--camera", "file")
     assert "1 images of the database are no longer there" in text and "5 images" in text
+    pictures[1].write_bytes(b"")  # its features are still in the database
+    text = run("--pairs", "all", "--camera", "file")
+    assert f"{pictures[1].name}: the file is empty" in text and "features: 4 images" in text
 
 
 # ---- errors
@@ -570,6 +573,23 @@ def test_unreadable_photographs(tmp_path, monkeypatch):
     video.write_png(photos / "a.png", np.dstack([hartsift.load_image("@scene:160x120:1")] * 3))
     with pytest.raises(hartsift.FileError, match="only one of the 2 photographs can be read; .*b.jpg"):
         hartsift.reconstruct(photos, tmp_path / "out", device="cpu")
+
+
+def test_failures_of_the_command(tmp_path, monkeypatch):
+    command = tmp_path / "command"
+    command.write_text(f"""#!{sys.executable}
+import sys
+print('{{"image": "a.png", "status": "HS_OK", "error": null}}\\n{{"image": "b.png", "status": "HS_ERR_FORMAT", "error": "empty"}}')
+print('{{"summary": {{"images": ' + sys.argv[1] + ', "done": 1, "kept": 0, "failed": 1}}}}')
+print("hartsift batch: a.db: the disk is full; stopped, --resume continues", file=sys.stderr)
+sys.exit(1)
+""")
+    command.chmod(0o755)
+    monkeypatch.setattr(steps._library, "command_path", lambda: str(command))
+    said = []
+    assert steps.run_command(["2"], -1, said.append, lambda number: None) == ["b.png"] and len(said) == 1
+    with pytest.raises(hartsift.FileError, match="^a.db: the disk is full; the same command continues$"):  # a third image is missing
+        steps.run_command(["3"], -1, said.append, lambda number: None)
 
 
 def test_photographs_without_overlap(tmp_path, monkeypatch):
