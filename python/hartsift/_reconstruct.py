@@ -223,6 +223,18 @@ def _settings_of(options: Mapping[str, Any]) -> Dict[str, Any]:
     return found
 
 
+def _is_sound(content: Any) -> bool:
+    """Returns whether the content of the state's file has the types that are written there, now or by earlier versions."""
+    kinds: Dict[str, Any] = {"photographs": str, "settings": dict, "written": dict, "model": dict, "pairs": list, "mapped": str, "mapper": str,
+                             "undistorted": (str, dict)}
+    if not isinstance(content, dict) or not all(isinstance(content[name], kind) for name, kind in kinds.items() if name in content):
+        return False
+    written = content.get("written", {}).values()
+    if not all(isinstance(names, (dict, list)) for names in written) or not all(type(size) is int for size in content.get("model", {}).values()):
+        return False
+    return all(isinstance(one, str) for names in written for one in (names.values() if isinstance(names, dict) else names))
+
+
 class _Work:
     """A reconstruction in its folder."""
 
@@ -349,9 +361,7 @@ class _Work:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(f"{path}: cannot be read: {error}; choose another folder") from error
-        kinds = {"photographs": str, "settings": dict, "written": dict, "model": dict}
-        is_sound = isinstance(content, dict) and all(isinstance(content.get(name, kind()), kind) for name, kind in kinds.items())
-        if not is_sound or not all(isinstance(names, (dict, list)) for names in content.get("written", {}).values()):
+        if not _is_sound(content):
             raise FileError(f"{path}: is damaged: choose another folder")
         known = content.get("photographs", "")
         if os.path.realpath(known) != os.path.realpath(self.photos):

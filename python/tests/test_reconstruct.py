@@ -529,6 +529,8 @@ def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypat
     for folder in (one, none, foreign, damaged):
         folder.mkdir()
     (damaged / "reconstruct.json").write_text('{"settings": {}, "written": {"sparse": 3}}')
+    for text in ('{"written": {"sparse": [3]}}', '{"written": {"sparse": {"a": 3}}}', '{"model": {"a": "b"}}', '{"pairs": 3}', '{"mapper": null}', "[]"):
+        assert not reconstruct_module._is_sound(json.loads(text))
     (foreign / ".DS_Store").write_text("of no importance")
     shutil.copy(sorted(photographs.iterdir())[0], one)
     (none / "notes.txt").write_text("no picture")
