@@ -13,8 +13,9 @@
 #   asan               without api.slurm, agree.windows_simd and the saved inputs of fuzz.*, which the fuzz build runs
 #   fuzz               three seconds of new inputs for each target (tests/fuzz/run.sh searches longer)
 #   cuda, without GPU  without the Python package's tests of files, projects and type hints
-# --whole, for releases, runs everything and the machines of tests/other_machines.sh: hours. HARTSIFT_TESTS=whole does
-# so for one test: HARTSIFT_TESTS=whole ctest --preset asan -R '^agree'
+# --whole, for releases, runs everything, the machines of tests/other_machines.sh, and the builds for Windows and macOS of
+# tests/other_systems.sh: hours. HARTSIFT_TESTS=whole does so for one test:
+# HARTSIFT_TESTS=whole ctest --preset asan -R '^agree'
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tests/support/install_deps.sh
@@ -78,11 +79,6 @@ build_the_others() {
   build_cuda || true
 }
 
-# Windows and macOS: compiled and linked; the portable tests of Windows in Wine.
-test_other_systems() {
-  step "other systems" bash tests/other_systems.sh "$python" "$results/windows.xml" || true
-}
-
 # run_tests NAME CTEST_OPTION...: tests of build NAME. All output goes to the results, only failures to the terminal.
 run_tests() {
   local name=$1
@@ -129,7 +125,7 @@ test_cuda() {
 rm -rf "$results"
 mkdir -p "$results"
 environment=(build/venv tests/requirements.txt docs/site_requirements.txt)
-if step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${WINDOWS_PACKAGES[@]}" &&
+if step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" &&
   step "make build/venv" begin_python_environment "${environment[@]}"; then
   mkdir -p "$LOCPATH"
   localedef -i de_DE -f UTF-8 "$LOCPATH/de_DE.UTF-8" || true
@@ -151,6 +147,8 @@ test_asan
 test_tsan
 test_fuzz
 test_cuda
-test_other_systems
-if [ "$whole" = yes ]; then step "other machines" bash tests/other_machines.sh || true; fi
+if [ "$whole" = yes ]; then
+  step "other machines" bash tests/other_machines.sh || true
+  step "other systems" bash tests/other_systems.sh "$python" "$results/windows.xml" || true
+fi
 "$python" -B tests/sum_results.py "${summary_options[@]}" "$results"/*.xml
