@@ -129,8 +129,8 @@ bool os_lock_for_process(int descriptor) {
   return false;
 }
 
-/* Returns the permissions for a file that gets another group: none for the new group; for others, at most those of the
-   old group, whose members now count as others. */
+/* Returns the permissions of a file whose group changes. The new group gets none. Members of the old group are others
+   now, so others get only what the old group had too. */
 static mode_t without_group(mode_t mode) { return (mode & 0700u) | (mode & (mode >> 3) & 07u); }
 
 /* The group is set first, in a separate call: a process may be allowed to set the group but not the owner. */

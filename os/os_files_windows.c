@@ -312,7 +312,7 @@ bool os_sync_folder(const char *path) {
   return true;
 }
 
-/* A byte far behind the end of any file is locked: a lock keeps other processes from reading what it covers. */
+/* Other processes cannot read locked bytes, so the lock is on one byte at an offset that no file reaches. */
 bool os_lock(int descriptor) {
   OVERLAPPED at = {.OffsetHigh = 0x40000000};
   return LockFileEx(handle_of(descriptor), LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at) ||

@@ -92,8 +92,8 @@ void *os_library_function(void *library, const char *name) { return dlsym(librar
 
 /* ---- terminals and standard streams */
 
-/* Opens those of the descriptors 0..2 that are closed. Otherwise a file that is opened later would get the number, and
-   receive output or error messages. /dev/null is opened in the wrong direction, so that uses still fail. */
+/* Opens each closed descriptor of 0..2. Otherwise the next file would get its number, and output or error messages
+   would be written into that file. /dev/null is opened in the wrong direction, so that uses still fail. */
 static bool reserve_standard_descriptors(void) {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF &&

@@ -29,7 +29,7 @@ uint64_t os_memory_bytes(void) {
   return GlobalMemoryStatusEx(&status) ? status.ullTotalPhys : UINT64_MAX;
 }
 
-/* The limit of a job, such as that of a container. */
+/* A job object, for example a container, can limit the memory of its processes. */
 uint64_t os_address_bytes(void) {
   JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits;
   if (!QueryInformationJobObject(NULL, JobObjectExtendedLimitInformation, &limits, sizeof limits, NULL))

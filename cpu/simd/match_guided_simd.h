@@ -7,8 +7,8 @@
  *   one row   x   rectangles, GUIDED_BLOCK of them at once   ->  rectangles that may hold a position that agrees
  *             x   positions in these, GUIDED_BLOCK at once   ->  candidates  ->  distances, nearest two
  *
- * The test of a rectangle allows for its own rounding and for that of match_agrees, so no candidate is lost. The order
- * of candidates is total, so their sequence does not matter.
+ * The test of a rectangle has a margin for the rounding errors of both tests, so it rules out no candidate. Candidates
+ * have a total order, so they may be compared in any sequence.
  */
 #ifndef HARTSIFT_CPU_SIMD_MATCH_GUIDED_SIMD_H
 #define HARTSIFT_CPU_SIMD_MATCH_GUIDED_SIMD_H
@@ -186,7 +186,8 @@ static bool guided_positions(const match_args *a, const match_position *first, c
   return any != 0;
 }
 
-/* Returns the nearest neighbours of row i; inserts it into those of the columns, unless they are null. */
+/* Returns the nearest neighbours of row i. Also updates the nearest neighbours of the columns, if columns is not
+ * null. */
 static match_nearest guided_row(const match_args *a, const guided_list *list, uint32_t i, match_nearest *columns) {
   const match_position *first = &a->first.positions[i];
   match_nearest n = match_nearest_none();

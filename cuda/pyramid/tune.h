@@ -47,10 +47,13 @@ enum { MARCH_STEPS_MAX = 24, MARCH_DEPTH_MIN = 3 };
  * same time whether its band fills the device or not. */
 enum { BASE_BAND_STEPS = 4 };
 
-/* Chains of level steps: X(radius, radius, radius or 0) for each, a row of the table in pyramid_cuda.c. Limits of the
- * octaves, CHAIN_..._SAMPLES_MAX, come from times in us, of a chain against those of its steps one by one. Three steps:
- * 8.9 against 10.9 at 480x270, 12.9 against 11.7 at 640x480. Two steps: 7.2 against 7.8 at 320x240, 9.5 against 8.6 at
- * 480x270. Small tiles against large ones: 6.6 against 7.0 at 240x135, 9.4 against 7.0 at 320x240. */
+/* Chains of level steps: X(radius, radius, radius or 0) for each, a row of the table in pyramid_cuda.c. Larger octaves
+ * than CHAIN_THREE_SAMPLES_MAX or CHAIN_TWO_SAMPLES_MAX take single steps. Measured, chain / single steps, us:
+ *   three steps   480x270 8.9 / 10.9   640x480 12.9 / 11.7
+ *   two steps     320x240 7.2 / 7.8    480x270 9.5 / 8.6
+ * Small tiles serve octaves up to CHAIN_SMALL_SAMPLES_MAX. Measured, small / large tiles, us:
+ *   240x135 6.6 / 7.0   320x240 9.4 / 7.0
+ */
 #define TUNE_CHAINS(X) X(5, 7, 8) X(5, 6, 8) X(10, 13, 0)
 /* Tiles of a chain: large ones filter less of their neighbours, small ones spread a tiny octave over more
  * multiprocessors. */

@@ -2,7 +2,7 @@
  * Loads fat binaries, and first decompresses machine code for drivers before CUDA 12.4, which do not read zstd.
  *
  * A fat binary is a header and entries, each with a header: machine code or PTX, for one architecture. The layout is
- * that of the toolkit's program fatbinary. If a header differs, the driver gets the bytes unchanged.
+ * what the toolkit's program fatbinary writes. Bytes of another layout are passed to the driver unchanged.
  */
 #include <stdlib.h>
 #include <string.h>
