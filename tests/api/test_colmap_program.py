@@ -330,10 +330,10 @@ class Inputs(ColmapCase):
         self.match("exhaustive_matcher", status=FAILED)
 
     def test_names(self):
-        for name in ("one two.jpg", "b/Ä\u00e9\u4e2d.jpg", "b/c/d.jpg"):
+        for name in ("one two.jpg", "b/Ä\u00e9\u4e2d.jpg", "b/c/d.jpg", "  lead.jpg", "# e.jpg"):
             self.photo(name)
         self.extract()
-        self.assertEqual(self.names(), ["b/c/d.jpg", "b/Ä\u00e9\u4e2d.jpg", "one two.jpg"])
+        self.assertEqual(self.names(), ["  lead.jpg", "# e.jpg", "b/c/d.jpg", "b/Ä\u00e9\u4e2d.jpg", "one two.jpg"])
         os.rename(self.path("photos"), self.path("my photos \u4e2d"))
         self.colmap("feature_extractor", "--database_path", "a database.db", "--image_path", "my photos \u4e2d/", *USE_CPU)
         self.assertTrue(os.path.exists(self.path("a database.db")))

@@ -44,15 +44,19 @@ static int compare_names(const void *one, const void *other) {
   return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Removes white space at the ends of names, as COLMAP does, and then empty and repeated names. */
-static void settle_names(colmap_images *images) {
-  size_t kept = 0;
+/* Removes white space at the ends of a list's names, as COLMAP does. Names of files keep theirs. */
+static void trim_names(const colmap_images *images) {
   for (size_t i = 0; i < images->count; i++) {
     char *name = images->names[i];
     size_t length = strlen(name);
     while (length > 0 && strchr(" \t\r", name[length - 1])) name[--length] = '\0';
     memmove(name, name + strspn(name, " \t"), strlen(name + strspn(name, " \t")) + 1);
   }
+}
+
+/* Sorts the names, and removes empty and repeated ones. */
+static void settle_names(colmap_images *images) {
+  size_t kept = 0;
   if (images->count > 1) qsort(images->names, images->count, sizeof *images->names, compare_names);
   for (size_t i = 0; i < images->count; i++) {
     char *name = images->names[i];
@@ -93,6 +97,7 @@ static cli_exit read_listed(colmap_images *images, const char *list) {
     return cli_fail(CLI_FAILED, COMMAND_TOP, "--image_list_path '%s': cannot be read: %s", list, strerror(errno));
   const hs_status status = hs_read_image_list(text, size, list, 0, &search, message, sizeof message);
   free(text);
+  trim_names(images);
   if (status != HS_OK) cli_error(COMMAND_TOP, "%s", message[0] != '\0' ? message : hs_status_string(status));
   return status == HS_OK ? CLI_DONE : CLI_FAILED;
 }
