@@ -159,7 +159,4 @@ bool os_text_close(os_text *text);
 /* Returns a copy of the first `length` bytes of a text, or of the text if it is shorter; the caller frees it. */
 char *os_copy_text(const char *text, size_t length);
 
-/* Opens a stream that reads a text. */
-FILE *os_open_text(const char *text, size_t length);
-
 #endif

@@ -274,5 +274,3 @@ bool os_text_close(os_text *text) {
 }
 
 char *os_copy_text(const char *text, size_t length) { return strndup(text, length); }
-
-FILE *os_open_text(const char *text, size_t length) { return fmemopen((char *)(uintptr_t)text, length, "r"); }

@@ -636,11 +636,3 @@ char *os_copy_text(const char *text, size_t length) {
   if (copy) copy[size] = '\0';
   return copy;
 }
-
-FILE *os_open_text(const char *text, size_t length) {
-  FILE *stream = open_temporary();
-  if (stream && fwrite(text, 1, length, stream) == length && fflush(stream) == 0 && fseek(stream, 0, SEEK_SET) == 0)
-    return stream;
-  if (stream) fclose(stream);
-  return NULL;
-}

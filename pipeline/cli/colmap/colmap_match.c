@@ -180,12 +180,11 @@ static cli_exit open_images(const char *path, int32_t read_only, hs_colmap_datab
   return database_images_read(*database, images);
 }
 
-/* Matches named pairs. Each line is "NAME<tab>NAME". */
-static cli_exit match_named(matcher *m, const char *text) {
-  m->plan.pairs_text = text;
-  const cli_exit result = match_database(&m->plan);
-  m->plan.pairs_text = NULL;
-  return result;
+/* Matches pairs of image_ids. */
+static cli_exit match_chosen(matcher *m, const pair_list *chosen) {
+  m->plan.chosen = chosen->each;
+  m->plan.chosen_count = chosen->count;
+  return match_database(&m->plan);
 }
 
 /* ------------------------------------------------------------------ transitive_matcher */
@@ -195,19 +194,6 @@ typedef struct partner_lists {
   size_t *starts;
   uint32_t *partners;
 } partner_lists;
-
-static bool find_image(const database_images *images, uint32_t image_id, size_t *index) {
-  size_t low = 0;
-  for (size_t high = images->count; low < high;) {
-    const size_t middle = low + (high - low) / 2;
-    if (images->each[middle].image_id < image_id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  *index = low;
-  return low < images->count && images->each[low].image_id == image_id;
-}
 
 /* Lists the verified pairs, each in both orders. */
 static cli_exit list_verified(hs_colmap_database *database, const database_images *images, pair_list *pairs) {
@@ -219,7 +205,7 @@ static cli_exit list_verified(hs_colmap_database *database, const database_image
       return fail(images->path, hs_colmap_last_error(database));
     if (next.pair_id < 0) break;
     if (next.is_damaged || next.stored == 0) continue;
-    if (find_image(images, next.images[0], &a) && find_image(images, next.images[1], &b))
+    if (database_images_find(images, next.images[0], &a) && database_images_find(images, next.images[1], &b))
       added = pair_list_add(pairs, a, b) && pair_list_add(pairs, b, a);
   }
   pair_list_settle(pairs);
@@ -260,30 +246,22 @@ static bool join_partners(const partner_lists *lists, size_t image_count, pair_l
   return added;
 }
 
-/* Writes the pairs as names; null when out of memory. */
-static char *name_pairs(const database_images *images, const pair_list *pairs) {
-  os_text text;
-  if (!os_text_open(&text)) return NULL;
-  for (size_t i = 0; i < pairs->count; i++)
-    fprintf(text.stream, "%s\t%s\n", images->each[pairs->each[i].first].name, images->each[pairs->each[i].second].name);
-  return os_text_close(&text) ? text.text : NULL;
-}
-
-/* Finds the pairs to match; "" if there are none. The caller frees *text. */
-static cli_exit find_transitive(const char *path, char **text) {
+/* Fills the empty *chosen with the pairs of image_ids to match. */
+static cli_exit find_transitive(const char *path, pair_list *chosen) {
   hs_colmap_database *database = NULL;
   database_images images;
-  pair_list verified = {0}, joined = {0};
+  pair_list verified = {0};
   partner_lists lists = {0};
   cli_exit result = open_images(path, 1, &database, &images);
   if (result == CLI_DONE) result = list_verified(database, &images, &verified);
-  if (result == CLI_DONE) {
-    const bool done = make_partners(&verified, images.count, &lists) && join_partners(&lists, images.count, &joined);
-    *text = done ? name_pairs(&images, &joined) : NULL;
-    if (!*text) result = fail(path, hs_status_string(HS_ERR_MEMORY));
+  if (result == CLI_DONE &&
+      !(make_partners(&verified, images.count, &lists) && join_partners(&lists, images.count, chosen)))
+    result = fail(path, hs_status_string(HS_ERR_MEMORY));
+  for (size_t i = 0; i < chosen->count; i++) {
+    hs_image_pair *pair = &chosen->each[i];
+    *pair = (hs_image_pair){images.each[pair->first].image_id, images.each[pair->second].image_id};
   }
   pair_list_free(&verified);
-  pair_list_free(&joined);
   free(lists.starts);
   free(lists.partners);
   database_images_free(&images);
@@ -295,11 +273,11 @@ static cli_exit match_transitive(matcher *m) {
   int32_t iterations;
   cli_exit result = read_count(m, COLMAP_ITERATIONS, 1, &iterations);
   for (int32_t i = 0; i < iterations && result == CLI_DONE; i++) {
-    char *text = NULL;
-    result = find_transitive(database_path(m), &text);
-    const bool has_pairs = text && text[0] != '\0';
-    if (result == CLI_DONE && has_pairs) result = match_named(m, text);
-    free(text);
+    pair_list chosen = {0};
+    result = find_transitive(database_path(m), &chosen);
+    const bool has_pairs = chosen.count > 0;
+    if (result == CLI_DONE && has_pairs) result = match_chosen(m, &chosen);
+    pair_list_free(&chosen);
     if (!has_pairs) break;
   }
   return result;
@@ -319,7 +297,7 @@ typedef struct matches_file {
   bool are_inliers;
   hs_match_pair *matches; /* matches of the current pair */
   size_t count, capacity;
-  FILE *named; /* receives the pairs to verify, as for match_named */
+  pair_list *chosen; /* receives the pairs to verify, as for match_chosen */
   bool has_failed;
 } matches_file;
 
@@ -373,8 +351,8 @@ static void store_matches(matches_file *from, const database_image *a, const dat
   if (hs_colmap_add_matches(from->database, a->image_id, b->image_id, &entry) != HS_OK) {
     cli_error(COMMAND_TOP, "%s:%zu: %s", from->path, from->line, hs_colmap_last_error(from->database));
     from->has_failed = true;
-  } else if (!from->are_inliers) {
-    fprintf(from->named, "%s\t%s\n", a->name, b->name);
+  } else if (!from->are_inliers && !pair_list_add(from->chosen, a->image_id, b->image_id)) {
+    from->has_failed = fail(from->path, hs_status_string(HS_ERR_MEMORY)) != CLI_DONE;
   }
 }
 
@@ -405,19 +383,16 @@ static cli_exit read_pairs(matches_file *from) {
   return from->has_failed ? CLI_FAILED : CLI_DONE;
 }
 
-/* Stores the matches of a file. *text: the pairs to verify, which the caller frees. */
-static cli_exit store_file(const matcher *m, bool are_inliers, char **text) {
+/* Stores the matches of a file. Fills the empty *chosen with the pairs to verify. */
+static cli_exit store_file(const matcher *m, bool are_inliers, pair_list *chosen) {
   database_images images;
-  os_text named;
-  matches_file from = {.path = m->options->values[COLMAP_MATCH_LIST].text, .are_inliers = are_inliers};
+  matches_file from = {
+      .path = m->options->values[COLMAP_MATCH_LIST].text, .are_inliers = are_inliers, .chosen = chosen};
   from.file = os_open_stream(from.path, "r");
   if (!from.file) return fail(from.path, "cannot be opened: expected a file of matches");
-  from.named = os_text_open(&named) ? named.stream : NULL;
   cli_exit result = open_images(database_path(m), 0, &from.database, &images);
   from.images = &images;
-  if (result == CLI_DONE) result = from.named ? read_pairs(&from) : fail(from.path, hs_status_string(HS_ERR_MEMORY));
-  if (from.named) (void)os_text_close(&named);
-  *text = named.text;
+  if (result == CLI_DONE) result = read_pairs(&from);
   (void)fclose(from.file);
   free(from.matches);
   database_images_free(&images);
@@ -440,14 +415,14 @@ static cli_exit match_file(matcher *m) {
 static cli_exit import_matches(matcher *m) {
   const char *type = m->options->values[COLMAP_MATCH_TYPE].text;
   const bool are_inliers = strcmp(type, "inliers") == 0;
-  char *text = NULL;
+  pair_list chosen = {0};
   if (strcmp(type, "pairs") == 0) return match_file(m);
   if (!colmap_expect(&m->options->values[COLMAP_MATCH_TYPE], are_inliers || strcmp(type, "raw") == 0,
                      "pairs, raw or inliers"))
     return CLI_FAILED;
-  cli_exit result = store_file(m, are_inliers, &text);
-  if (result == CLI_DONE && text && text[0] != '\0') result = match_named(m, text);
-  free(text);
+  cli_exit result = store_file(m, are_inliers, &chosen);
+  if (result == CLI_DONE && chosen.count > 0) result = match_chosen(m, &chosen);
+  pair_list_free(&chosen);
   return result;
 }
 

@@ -346,7 +346,8 @@ static cli_exit list_pairs(database_job *job) {
                               .images = &job->images,
                               .database = job->database,
                               .context = job->contexts[0],
-                              .pairs_text = job->plan->pairs_text,
+                              .chosen = job->plan->chosen,
+                              .chosen_count = job->plan->chosen_count,
                               .max_memory_bytes = job->options.max_memory_bytes};
   cli_exit result = pair_list_make(&source, &pairs);
   if (result == CLI_DONE) result = pair_states_sort(&source, &pairs, wish, &job->pairs);

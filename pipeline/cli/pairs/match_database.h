@@ -40,12 +40,13 @@ typedef struct match_database_plan {
   const option_set *set;
   hs_match_options wanted;
   hs_verify_options verify;
-  bool guided;            /* verified pairs are matched again, guided by their geometry */
-  bool tries_essential;   /* an essential matrix is tried too if both cameras are known */
-  size_t tracks;          /* number of longest tracks per image whose inliers stay; 0: all */
-  bool keeps_doubtful;    /* pairs that the collection contradicts are kept */
-  bool skips_unknown;     /* pairs with names that are not in the database are no failure */
-  const char *pairs_text; /* pairs of names as in a file of --pairs; null: by the options */
+  bool guided;                 /* verified pairs are matched again, guided by their geometry */
+  bool tries_essential;        /* an essential matrix is tried too if both cameras are known */
+  size_t tracks;               /* number of longest tracks per image whose inliers stay; 0: all */
+  bool keeps_doubtful;         /* pairs that the collection contradicts are kept */
+  bool skips_unknown;          /* pairs with names that are not in the database are no failure */
+  const hs_image_pair *chosen; /* pairs of image_ids; null: by the options */
+  size_t chosen_count;
 } match_database_plan;
 
 /* Matches the pairs of --pairs, by default all. Pairs that have matches are skipped unless --replace is given. */

@@ -207,11 +207,23 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
   return CLI_DONE;
 }
 
-/* text: null, or the file's content. */
-static cli_exit read_file(const char *path, const char *text, const database_images *images, pair_list *pairs) {
+/* Lists the pairs of image_ids that the caller chose. */
+static cli_exit list_chosen(const pair_source *source, pair_list *pairs) {
+  const database_images *images = source->images;
+  size_t a, b;
+  for (size_t i = 0; i < source->chosen_count; i++) {
+    const hs_image_pair ids = source->chosen[i];
+    if (database_images_find(images, ids.first, &a) && database_images_find(images, ids.second, &b) &&
+        !pair_list_add(pairs, a, b))
+      return no_memory(images);
+  }
+  return drop_repeated(images, pairs);
+}
+
+static cli_exit read_file(const char *path, const database_images *images, pair_list *pairs) {
   pair_file from = {.path = path, .images = images, .pairs = pairs};
   if (!sort_names(&from)) return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory for the images", images->path);
-  FILE *file = text ? os_open_text(text, strlen(text)) : os_open_stream(path, "r");
+  FILE *file = os_open_stream(path, "r");
   cli_exit result = CLI_FAILED;
   if (file) {
     result = read_lines(&from, file);
@@ -236,12 +248,12 @@ cli_exit pair_list_check(const option_set *set) {
 cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
   const option_value *named = &source->set->values[OPTION_PAIRS];
   pair_choice choice = {.kind = PAIR_CHOICE_ALL};
-  if (source->pairs_text) return read_file("the list of pairs", source->pairs_text, source->images, pairs);
+  if (source->chosen) return list_chosen(source, pairs);
   const cli_exit result = named->is_set ? pair_choice_parse(named->text, &choice) : CLI_DONE;
   if (result != CLI_DONE) return result;
   if (choice.kind == PAIR_CHOICE_ALL) return list_all_pairs(source->images, pairs);
   if (choice.kind == PAIR_CHOICE_SEQUENTIAL) return rig_pairs_make(&choice, source, pairs);
-  if (choice.kind == PAIR_CHOICE_FILE) return read_file(named->text, NULL, source->images, pairs);
+  if (choice.kind == PAIR_CHOICE_FILE) return read_file(named->text, source->images, pairs);
   hs_image_pairs chosen = {0};
   const cli_exit made = pair_choice_make(&choice, source, &chosen);
   bool added = made == CLI_DONE;

@@ -35,9 +35,10 @@ typedef struct pair_source {
   const option_set *set;
   const database_images *images;
   hs_colmap_database *database; /* database that has the images' positions and features */
-  const char *pairs_text;       /* pairs of names as in a file; null: by the options */
-  hs_context *context;          /* context for the search of similar images, on the CPU */
-  uint64_t max_memory_bytes;    /* 0: no limit */
+  const hs_image_pair *chosen;  /* pairs of image_ids; null: by the options */
+  size_t chosen_count;
+  hs_context *context;       /* context for the search of similar images, on the CPU */
+  uint64_t max_memory_bytes; /* 0: no limit */
 } pair_source;
 
 /* Checks the form of the value of --pairs. Prints the reason of a failure. */

@@ -55,6 +55,19 @@ cli_exit database_images_read(hs_colmap_database *database, database_images *ima
   return CLI_DONE;
 }
 
+bool database_images_find(const database_images *images, uint32_t image_id, size_t *index) {
+  size_t low = 0;
+  for (size_t high = images->count; low < high;) {
+    const size_t middle = low + (high - low) / 2;
+    if (images->each[middle].image_id < image_id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *index = low;
+  return low < images->count && images->each[low].image_id == image_id;
+}
+
 void database_images_free(database_images *images) {
   for (size_t i = 0; i < images->count; i++) free(images->each[i].name);
   free(images->each);

@@ -28,6 +28,9 @@ typedef struct database_images {
    database_images_free in any case. */
 cli_exit database_images_read(hs_colmap_database *database, database_images *images);
 
+/* Finds an image by its image_id. */
+bool database_images_find(const database_images *images, uint32_t image_id, size_t *index);
+
 void database_images_free(database_images *images);
 
 /* ---- Reasons of failed pairs. One line is printed for each image that makes its pairs fail, and for each other
