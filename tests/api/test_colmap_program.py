@@ -208,12 +208,16 @@ class Options(ColmapCase):
             *(((f"--SiftExtraction.{name}", value), f"--SiftExtraction.{name} '{value}': expected") for name, value in (
                 ("num_octaves", "0"), ("max_num_orientations", "0"), ("max_image_size", "0"), ("max_image_size", "-2"),
                 ("peak_threshold", "0"), ("edge_threshold", "0"), ("octave_resolution", "9"), ("max_num_features", "99999999999"))),
-            (("--FeatureExtraction.use_gpu", "1", "--FeatureExtraction.gpu_index", "abc"), "--FeatureExtraction.gpu_index 'abc'"),
+            (("--SiftExtraction.upright", "0", "--SiftExtraction.upright=1"),
+             "--SiftExtraction.upright '1': the option was given before, as --SiftExtraction.upright '0'"),
+            (("--FeatureExtraction.use_gpu", "1"), "given before, as --SiftExtraction.use_gpu '0'"),
             (("--SiftExtraction.domain_size_pooling", "1", "--SiftExtraction.dsp_max_scale", "9"), "--SiftExtraction.dsp_max_scale '9'"),
             (("--ImageReader.existing_camera_id", "7"), "--ImageReader.existing_camera_id '7'"),
         ):
             self.assertIn(message, self.extract(*options, status=FAILED))
         self.assertFalse(os.path.exists(self.path("d.db")))
+        self.assertIn("--FeatureExtraction.gpu_index 'abc'", self.colmap("feature_extractor", "--database_path", "d.db", "--image_path", "photos",
+                                                                         "--FeatureExtraction.gpu_index", "abc", status=FAILED)[1])
         self.assertIn("'--image_path' is required", self.colmap("feature_extractor", "--database_path", "d.db", status=FAILED)[1])
         self.assertIn("'--database_path' is required", self.colmap("exhaustive_matcher", status=FAILED)[1])
 
@@ -229,7 +233,8 @@ class Options(ColmapCase):
         self.assertEqual(self.ask("SELECT data FROM keypoints"), expected)
         self.assertIn("project.ini:12: --SiftMatching.multiple_models",
                       self.colmap("exhaustive_matcher", "--project_path", "project.ini", status=FAILED)[1])
-        for text, message in ((b"database_path=d.db\n[Wrong]\nx=1\n", "project.ini:3: 'Wrong.x'"), (b"nothing\n", "project.ini:1: 'nothing'")):
+        for text, message in ((b"database_path=d.db\n[Wrong]\nx=1\n", "project.ini:3: 'Wrong.x'"), (b"nothing\n", "project.ini:1: 'nothing'"),
+                              (b"database_path=d.db\ndatabase_path=e.db\n", "project.ini:2: --database_path 'e.db': the option was given before")):
             self.write("project.ini", text)
             self.assertIn(message, self.colmap("exhaustive_matcher", "--project_path", "project.ini", status=FAILED)[1])
         self.assertIn("cannot be opened", self.colmap("exhaustive_matcher", "--project_path", "absent.ini", status=FAILED)[1])

@@ -148,17 +148,25 @@ static void note_idle(idle_names *idle, const char *name, size_t length) {
     idle->text[idle->used] = '\0';
 }
 
-/* Stores an option's value. from: "", or the project file and line of the value, for messages. */
+/* Stores an option's value. COLMAP refuses a repeated option too. An option without effect here can stand for several
+   of COLMAP. from: "", or the project file and line of the value, for messages. */
 static bool store(colmap_options *options, colmap_option_id id, const char *name, size_t length, const char *text,
                   const char *from, idle_names *idle) {
   colmap_value *value = &options->values[id];
   const colmap_option *option = &colmap_table[id];
   const colmap_effect effect = colmap_effect_of(id, options->command);
+  const colmap_setter setter = from[0] != '\0' ? COLMAP_SET_BY_FILE : COLMAP_SET_BY_ARGUMENT;
+  const bool same_name = strlen(value->name) == length && strncmp(value->name, name, length) == 0;
+  if (value->set_by == setter && (same_name || effect == COLMAP_EFFECT_TAKEN)) {
+    cli_error(COMMAND_TOP, "%s--%.*s '%s': the option was given before, as --%s '%s': expected it once", from,
+              (int)length, name, text, value->name, value->text);
+    return false;
+  }
   if (!set_value(value, option->kind, text)) {
     cli_error(COMMAND_TOP, "%s--%.*s '%s': expected %s", from, (int)length, name, text, expected_of(option->kind));
     return false;
   }
-  value->is_set = true;
+  value->set_by = setter;
   snprintf(value->name, sizeof value->name, "%.*s", (int)length, name);
   if (effect == COLMAP_EFFECT_TAKEN || is_initial(id, value)) return true;
   if (effect == COLMAP_EFFECT_NONE) {
@@ -260,10 +268,8 @@ static bool read_setting(colmap_options *options, const char *section, char *lin
     cli_error(COMMAND_TOP, "%s'%s' is no option of COLMAP that hartsift-colmap knows", from, name);
     return false;
   }
-  if (options->values[id].is_set || id == COLMAP_PROJECT_PATH) return true;
-  const bool stored = store(options, id, name, length, trim(equals + 1), from, idle);
-  options->values[id].is_set = false; /* a later line overrides an earlier one */
-  return stored;
+  if (options->values[id].set_by == COLMAP_SET_BY_ARGUMENT || id == COLMAP_PROJECT_PATH) return true;
+  return store(options, id, name, length, trim(equals + 1), from, idle);
 }
 
 static bool read_project_lines(colmap_options *options, FILE *file, const char *path, idle_names *idle) {

@@ -61,8 +61,10 @@ typedef enum colmap_effect {
 
 colmap_effect colmap_effect_of(colmap_option_id id, colmap_command command);
 
+typedef enum colmap_setter { COLMAP_SET_BY_DEFAULT, COLMAP_SET_BY_FILE, COLMAP_SET_BY_ARGUMENT } colmap_setter;
+
 typedef struct colmap_value {
-  bool is_set;   /* whether the option is on the command line or in the project file */
+  colmap_setter set_by;
   char name[80]; /* its name as the user wrote it, else the latest one */
   char *text;    /* value; "" if the option is not given and has no default */
   bool flag;
