@@ -431,6 +431,9 @@ class Matches(ColmapCase):
         self.assertIn("6 already had matches", self.match("exhaustive_matcher"))
 
     def test_without_verification(self):
+        self.assertIn("--Hartsift.keep_doubtful '1': expected 0 with skip_geometric_verification",
+                      self.match("exhaustive_matcher", "--FeatureMatching.skip_geometric_verification", "1", "--Hartsift.keep_doubtful", "1",
+                                 status=FAILED))
         self.match("exhaustive_matcher", "--FeatureMatching.skip_geometric_verification", "1")
         self.assertEqual((self.pairs(), len(self.ask("SELECT * FROM matches"))), ([], 6))
 

@@ -81,7 +81,11 @@ static cli_exit set_verification(matcher *m) {
   const int64_t seed = values[COLMAP_GEOMETRY_SEED].integer >= 0 ? values[COLMAP_GEOMETRY_SEED].integer
                                                                  : values[COLMAP_RANDOM_SEED].integer;
   hs_verify_options *verify = &m->plan.verify;
-  if (values[COLMAP_NO_VERIFICATION].flag) return CLI_DONE;
+  if (values[COLMAP_NO_VERIFICATION].flag)
+    return colmap_expect(&values[COLMAP_KEEP_DOUBTFUL], !values[COLMAP_KEEP_DOUBTFUL].flag,
+                         "0 with skip_geometric_verification, which finds no doubtful pairs")
+               ? CLI_DONE
+               : CLI_FAILED;
   (void)hs_verify_options_init(verify, is_planar ? HS_HOMOGRAPHY : HS_FUNDAMENTAL);
   verify->tolerance = values[COLMAP_MAX_ERROR].number;
   /* COLMAP takes 0 and 1 too; the library does not */
