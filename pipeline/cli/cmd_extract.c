@@ -353,6 +353,7 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE)
     renew_context(job);
   hs_source_free(&loaded);
+  cli_input_free(&job->input);
 }
 
 static void print_json(const extract_result *result) {

@@ -89,15 +89,14 @@ typedef struct cli_input {
   command_id command;   /* command name for warnings */
   const char *warned;   /* image of the last warnings, which are not repeated when it is read again */
   bool keeps_stdin;     /* standard input is decoded more than once, so its bytes are kept */
-  unsigned char *stdin_bytes;
-  size_t stdin_size;
-  bool has_stdin;
+  struct kept_stream *kept;
 } cli_input;
 
 /* Returns the N of --decode-scale, by default 1. */
 int32_t cli_decode_scale(const option_set *set);
 
 void cli_input_init(cli_input *input, const option_set *set, const hs_options *options);
+/* Frees the bytes that are kept of standard input and of pipes; sources from cli_load_source may refer to them. */
 void cli_input_free(cli_input *input);
 
 /* Sets whether JPEGs are read as stored, because the program that uses the results does so; otherwise they are rotated
@@ -108,7 +107,8 @@ void cli_input_for(cli_input *input, const option_set *set, bool as_stored);
 void cli_explain_size(const cli_input *input, const char *what, int32_t width, int32_t height, const hs_image *image,
                       char message[CLI_MESSAGE_BYTES]);
 
-/* Loads an image file, a scene, or standard input for "-", and prints warnings. */
+/* Loads an image file, a scene, or standard input for "-", and prints warnings. A pipe is read to its end once, also if
+   its writer opens it later. */
 hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
                          size_t message_bytes);
 

@@ -56,24 +56,73 @@ void cli_explain_size(const cli_input *input, const char *what, int32_t width, i
            what, width, height, image->width, image->height, hint);
 }
 
+/* ---- streams that are read once */
+
+/* Bytes of a stream that may be decoded more than once. */
+typedef struct kept_stream {
+  struct kept_stream *next;
+  const char *path;
+  unsigned char *bytes;
+  size_t size;
+  hs_status status; /* of reading */
+} kept_stream;
+
 void cli_input_free(cli_input *input) {
-  hs_memory_release(NULL, input->stdin_bytes);
-  input->stdin_bytes = NULL;
-  input->stdin_size = 0;
+  while (input->kept) {
+    kept_stream *kept = input->kept;
+    input->kept = kept->next;
+    hs_memory_release(NULL, kept->bytes);
+    free(kept);
+  }
 }
 
-/* Reads standard input to its end if it may be an image. On failure the data are freed. */
-static hs_status read_stdin(cli_input *input, char *message, size_t message_bytes) {
+static bool is_kept(const cli_input *input, const char *path) {
+  os_info info;
+  if (strcmp(path, "-") == 0) return input->keeps_stdin;
+  return !image_is_no_file(path) && os_info_of(path, &info) && info.kind == OS_PIPE;
+}
+
+static const char *name_of_stream(const char *path) { return strcmp(path, "-") == 0 ? "standard input" : path; }
+
+/* Reads a stream to its end if it may be an image. A pipe blocks until its writer has opened it. */
+static hs_status read_kept(const hs_load_options *load, kept_stream *kept) {
   image_request request;
   image_findings found;
-  hs_load_options load = input->load;
-  load.message = message;
-  load.message_bytes = message_bytes;
-  hs_status status = image_request_make(&load, "standard input", &found, &request);
-  if (status == HS_OK) status = image_read_stream(&request, stdin, &input->stdin_bytes, &input->stdin_size);
-  if (status != HS_OK) cli_input_free(input);
-  input->has_stdin = status == HS_OK;
+  hs_status status = image_request_make(load, name_of_stream(kept->path), &found, &request);
+  if (status != HS_OK) return status;
+  FILE *stream = strcmp(kept->path, "-") == 0 ? stdin : os_open_stream(kept->path, "rb");
+  if (!stream) {
+    hs_message_set_errno(load->message, load->message_bytes, errno, "%s: cannot be opened", kept->path);
+    return HS_ERR_IO;
+  }
+  status = image_read_stream(&request, stream, &kept->bytes, &kept->size);
+  if (stream != stdin) (void)fclose(stream);
   return status;
+}
+
+/* Makes a source of a stream's bytes, which are read if they are not kept yet. */
+static hs_status keep_stream(cli_input *input, const hs_load_options *load, const char *path, hs_source *source) {
+  kept_stream *kept = input->kept;
+  while (kept && strcmp(kept->path, path) != 0) kept = kept->next;
+  if (!kept) {
+    kept = calloc(1, sizeof *kept);
+    if (!kept) return HS_ERR_MEMORY;
+    *kept = (kept_stream){.next = input->kept, .path = path};
+    input->kept = kept;
+    kept->status = read_kept(load, kept);
+  }
+  *source = hs_source_encoded(kept->bytes, kept->size);
+  return kept->status;
+}
+
+/* Puts the stream's name into a message about its bytes. */
+static void name_stream(const char *path, char *text, size_t bytes) {
+  static const char in_memory[] = "the image in memory";
+  const size_t length = sizeof in_memory - 1;
+  char rest[CLI_MESSAGE_BYTES];
+  if (strncmp(text, in_memory, length) != 0) return;
+  snprintf(rest, sizeof rest, "%s", text + length);
+  hs_message_set(text, bytes, "%s%s", name_of_stream(path), rest);
 }
 
 void cli_print_notes(cli_input *input, const char *path, const hs_load_notes *notes) {
@@ -109,12 +158,14 @@ static hs_status load_source(cli_input *input, const hs_load_options *options, c
   message[0] = '\0';
   load.message = message;
   load.message_bytes = message_bytes;
-  if (input->keeps_stdin && strcmp(path, "-") == 0) {
-    status = input->has_stdin ? HS_OK : read_stdin(input, message, message_bytes);
-    source = hs_source_encoded(input->stdin_bytes, input->stdin_size);
-  }
+  if (is_kept(input, path)) status = keep_stream(input, &load, path, &source);
   source.load = &load;
   if (status == HS_OK) status = hs_load_source(&source, loaded);
+  if (source.kind == HS_SOURCE_ENCODED) {
+    name_stream(path, message, message_bytes);
+    if (load.notes) name_stream(path, load.notes->damage, sizeof load.notes->damage);
+    if (load.notes) name_stream(path, load.notes->low_range, sizeof load.notes->low_range);
+  }
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
   return status;
 }
