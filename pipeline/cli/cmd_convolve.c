@@ -109,7 +109,20 @@ static bool next_number(text_cursor *cursor) {
   return cursor->at < cursor->end;
 }
 
-/* Parses a text with at least one number per line, as doubles. */
+/* Counts the numbers of a text, and the lines that have any. */
+static size_t count_numbers(text_cursor cursor, size_t *lines) {
+  size_t count = 0, last_line = 0, size;
+  const char *word;
+  for (*lines = 0; next_number(&cursor); count++) {
+    (void)cursor_word(&cursor, true, &word, &size);
+    *lines += cursor.line != last_line;
+    last_line = cursor.line;
+  }
+  return count;
+}
+
+/* Parses a text with a number per line, or with all numbers in one line, as doubles. Refuses a table: whether a row
+   ends a signal is unknown. */
 static cli_exit parse_text(convolve_job *job, const signal_source *source, signal_data *signal) {
   const feature_source text = {.path = shown_name(source->path),
                                .bytes = source->bytes,
@@ -117,11 +130,13 @@ static cli_exit parse_text(convolve_job *job, const signal_source *source, signa
                                .message = job->message,
                                .message_bytes = sizeof job->message};
   text_cursor cursor = cursor_make(&text);
-  size_t count = 0, filled = 0;
-  const char *word;
-  size_t size;
-  for (text_cursor ahead = cursor; next_number(&ahead); count++) (void)cursor_word(&ahead, true, &word, &size);
+  size_t filled = 0, lines;
+  const size_t count = count_numbers(cursor, &lines);
   if (count == 0) return fail(job, source->path, "no number: expected one number a line");
+  if (lines > 1 && count > lines)
+    return cli_fail(CLI_FAILED, job->set->command,
+                    "%s: %zu numbers in %zu lines: expected one number a line, or a .npy array of two dimensions",
+                    shown_name(source->path), count, lines);
   const hs_status status = make_signal(job->context, count, 1, HS_ELEMENT_F64, signal);
   if (status != HS_OK) return fail_status(job, source->path, status);
   double *values = signal->memory.data;
@@ -249,6 +264,8 @@ static cli_exit load_taps(convolve_job *job, const char *path) {
   signal_data taps;
   cli_exit done = load_signal(job, path, &taps);
   const size_t count = taps.array.width * taps.array.height;
+  if (done == CLI_DONE && taps.array.width < count && taps.array.height < count)
+    done = fail(job, path, "a table of numbers: expected the taps in one row or column");
   if (done == CLI_DONE && (count % 2 == 0 || count >= 1 << 24)) {
     cli_error(job->set->command, "%s: %zu taps: expected an odd number below 2^24", shown_name(path), count);
     done = CLI_FAILED;

@@ -4,6 +4,7 @@ Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing bu
 with OpenCV if available.
 """
 import json
+import math
 import os
 import random
 import struct
@@ -185,10 +186,15 @@ class Convolve(Case):
         for threads in ("1", "3"):
             self.assertEqual(self.numbers("signal.txt", "--taps", "gauss:1.5", "--threads", threads, environment={"HARTSIFT_CPU": "ref"}), expected)
 
-    def test_rows_of_floats(self):
-        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
+    def write_floats(self, name, shape):
+        """Writes 1, 2, 4, 8, ... as a NumPy array."""
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % repr(shape).encode()
         header += b" " * (128 - 10 - 1 - len(header)) + b"\n"
-        self.write("rows.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<6f", 1, 2, 4, 8, 16, 32))
+        count = math.prod(shape)
+        self.write(name, b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{count}f", *(1 << i for i in range(count))))
+
+    def test_rows_of_floats(self):
+        self.write_floats("rows.npy", (2, 3))
         self.assertEqual(self.run_it("convolve", "rows.npy", "--taps", "0,0,1")[0], b"0 1 2\n0 8 16\n")
         self.run_it("convolve", "rows.npy", "--taps", "0,1,0", "-o", "same.npy")
         self.assertEqual(self.read("same.npy"), self.read("rows.npy"))
@@ -203,6 +209,9 @@ class Convolve(Case):
         self.write("odd.txt", b"1 2 3")
         self.write("taps.txt", b"1 2 3")
         self.write("empty.txt", b"# nothing\n")
+        self.write("table.txt", b"1 2 3\n# row\n4 5 6\n")
+        self.write_floats("3.npy", (2, 1, 3))
+        self.write_floats("table.npy", (3, 3))
         for arguments, expected in ((["signal.txt"], "--taps is missing"), (["signal.txt", "--taps", "mean:4"], "odd"),
                                     (["signal.txt", "--taps", "1,2"], "odd"), (["signal.txt", "--taps", "1,x,2"], "T1,T2"),
                                     (["signal.txt", "--taps", "1,,2"], "tap 2 is empty"), (["signal.txt", "--taps", "@"], "name of a file"), (["-", "--taps", "@-"], "both be standard input"),
@@ -215,6 +224,9 @@ class Convolve(Case):
                                     (["signal.txt", "--taps", "1", "-o", "signal.txt"], "overwrite"),
                                     (["signal.txt", "--taps", "@none"], "none"),
                                     (["odd.txt", "--taps", "@taps.txt", "-o", "taps.txt"], "overwrite"),
+                                    (["table.txt", "--taps", "1"], "table.txt: 6 numbers in 2 lines: expected one number a line"),
+                                    (["3.npy", "--taps", "1"], "3.npy: a NumPy array of more than two dimensions"),
+                                    (["odd.txt", "--taps", "@table.npy"], "table.npy: a table of numbers"),
                                     (["signal.txt", "--taps", "1", "--max-memory", "1K"], "--max-memory"),
                                     (["long.bin", "--taps", "mean:16777215"], "products")):
             self.assertIn(expected, self.run_it("convolve", *arguments, status=FAILED)[1])

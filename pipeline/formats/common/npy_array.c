@@ -79,8 +79,9 @@ static bool npy_take_shape(npy_text *text, npy_array *array) {
     size_t digits = 0;
     int64_t value;
     while (text->at + digits < text->end && text->at[digits] >= '0' && text->at[digits] <= '9') digits++;
-    if (array->rank == 2 || !number_to_int(text->at, digits, &value)) return false;
-    array->shape[array->rank++] = (uint64_t)value;
+    if (!number_to_int(text->at, digits, &value)) return false;
+    if (array->rank < 2) array->shape[array->rank] = (uint64_t)value;
+    array->rank++;
     text->at += digits;
     if (!npy_take(text, ',') && (text->at == text->end || *text->at != ')')) return false;
   }
@@ -141,6 +142,7 @@ const char *npy_parse_header(const uint8_t *bytes, size_t held, uint64_t size, n
   if (length > held - prefix) return "the header of the NumPy array is cut off";
   npy_text text = {.at = (const char *)bytes + prefix, .end = (const char *)bytes + prefix + length};
   if (!npy_take_dictionary(&text, array)) return "the header of the NumPy array cannot be understood";
+  if (array->rank > 2) return "a NumPy array of more than two dimensions: expected one or two";
   size_t count = 0;
   size_t need = 0;
   if (array->shape[0] > SIZE_MAX || array->shape[1] > SIZE_MAX ||
