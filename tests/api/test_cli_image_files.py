@@ -263,6 +263,10 @@ class Samples(ImageCase):
         self.write("nan.tif", tiff(Page(WIDTH, HEIGHT, struct.pack("<f", float("nan")) + data[4:], bits=(32,),
                                         extra=((339, SHORT, [3]),))))
         self.assertIn("NaN", self.extract("nan.tif", "-q", status=FAILED)[1])
+        self.write("large.tif", tiff(Page(WIDTH, HEIGHT, struct.pack("<f", 1.2e38) + data[4:], bits=(32,), extra=((339, SHORT, [3]),))))
+        self.assertIn("such as 0 to 1.2", self.run_it("hist", "large.tif", status=FAILED)[1])
+        self.assertIn(b"\n255,1\n", self.run_it("hist", "large.tif", "--value-range", "0:1.2e38")[0])
+        self.assertIn("from -1.5e+38 to 1.5e+38", self.run_it("hist", "large.tif", "--value-range", "0:2e38", status=USAGE)[1])
 
     def test_low_range_is_said_and_mended(self):
         twelve = [b"".join(struct.pack(">H", v * 4095 // 255) for v in row) for row in self.rows]

@@ -213,8 +213,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
         {.name = "value-range",
          .kind = OPTION_KIND_RANGE,
          .argument = "LOW:HIGH",
-         .low = -1e9,
-         .high = 1e9,
+         .low = -1.5e38,
+         .high = 1.5e38,
          .commands = OF_EXTRACTION | IN_HIST,
          .field = OPTION_NO_FIELD,
          .help =
@@ -409,7 +409,7 @@ void option_describe_expected(const option_spec *spec, char *text, size_t bytes)
     snprintf(text, bytes, "%s: two whole numbers from 1 to %.0f", spec->argument, spec->high);
     break;
   case OPTION_KIND_RANGE:
-    snprintf(text, bytes, "%s: two numbers, LOW below HIGH", spec->argument);
+    snprintf(text, bytes, "%s: two numbers from %g to %g, LOW below HIGH", spec->argument, spec->low, spec->high);
     break;
   case OPTION_KIND_PAIRS:
     snprintf(text, bytes, "%s or several of them joined by commas", spec->argument);
