@@ -214,7 +214,7 @@ class Options(BatchCase):
         wrong = ((["--shard", "0/3"], "--shard"), (["--shard", "4/3"], "--shard"), (["--shard", "1"], "--shard"),
                  (["--shard", "1/3x"], "--shard"), (["--shard", "-1/3"], "--shard"), (["--jobs", "-1"], "--jobs"),
                  (["--devices", "gpu"], "--devices"), (["--devices", "cpu,cpu"], "twice"),
-                 (["--devices", ","], "--devices"), (["--devices", "cpu", "--device", "cpu"], "one of them"),
+                 (["--devices", "cpu,"], "--devices: a name between commas"), (["--devices", "cpu", "--device", "cpu"], "one of them"),
                  (["--format", "xml"], "--format"), (["--keypoints", "x"], "--keypoints"),
                  (["--input-blur", "3"], "--input-blur"),
                  (["--descriptor", "none", "--format", "lowe"], "--format lowe"))

@@ -366,6 +366,10 @@ static cli_exit add_named(cli_devices *devices, command_id command, const char *
   option_set parsed = {.command = command};
   char ignored[OPTION_MESSAGE_BYTES];
   if (strcmp(name, "all") == 0) return add_all_gpus(devices, message, message_bytes);
+  if (name[0] == '\0') {
+    snprintf(message, message_bytes, "--devices: a name between commas, or before or after one, is empty");
+    return CLI_USAGE;
+  }
   if (!option_store(&parsed, OPTION_DEVICE, name, ignored, sizeof ignored)) {
     char expected[OPTION_EXPECTED_BYTES];
     option_describe_expected(option_get(OPTION_DEVICE), expected, sizeof expected);
