@@ -64,6 +64,8 @@ int64_t os_write(int descriptor, const void *bytes, size_t size);
 
 bool os_truncate(int descriptor, uint64_t size);
 int os_duplicate(int descriptor);
+/* False if the descriptor is not open, or only for reading. Windows: always true. */
+bool os_is_writable(int descriptor);
 
 /* Writes a file's or stream's data to the disk. True too if the file system cannot. */
 bool os_sync(FILE *stream);

@@ -109,6 +109,11 @@ bool os_truncate(int descriptor, uint64_t size) { return ftruncate(descriptor, (
 
 int os_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }
 
+bool os_is_writable(int descriptor) {
+  const int flags = fcntl(descriptor, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 bool os_sync(FILE *stream) { return fsync(fileno(stream)) == 0 || errno == EINVAL; }
 
 bool os_sync_folder(const char *path) {

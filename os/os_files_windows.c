@@ -305,6 +305,11 @@ bool os_truncate(int descriptor, uint64_t size) { return _chsize_s(descriptor, (
 
 int os_duplicate(int descriptor) { return _dup(descriptor); }
 
+bool os_is_writable(int descriptor) {
+  (void)descriptor;
+  return true;
+}
+
 bool os_sync(FILE *stream) { return _commit(_fileno(stream)) == 0 || errno == EINVAL; }
 
 bool os_sync_folder(const char *path) {

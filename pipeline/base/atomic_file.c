@@ -79,6 +79,11 @@ static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
 /* Writes into an open descriptor, where the last writer stopped: a file that was opened for appending keeps its
    content. */
 static FILE *atomic_file_open_descriptor(atomic_file *file, int descriptor, const char *path) {
+  if (!os_is_writable(descriptor)) {
+    hs_message_set(file->message, sizeof file->message, "cannot write to %s: it is not open for writing", path);
+    file->status = HS_ERR_IO;
+    return NULL;
+  }
   if (descriptor == os_descriptor_of(stdout)) (void)fflush(stdout);
   const int own = os_duplicate(descriptor);
   file->stream = own >= 0 ? os_write_stream(own) : NULL;
@@ -214,6 +219,16 @@ static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follo
     }
   }
   return atomic_file_open_temporary(file, exists ? &existing : NULL);
+}
+
+bool atomic_file_check_descriptor(atomic_file *file, const char *path) {
+  *file = (atomic_file){.status = HS_OK};
+  if (strlen(path) >= sizeof file->target) return true;
+  memcpy(file->target, path, strlen(path) + 1);
+  if (!atomic_file_follow_links(file) || atomic_file_descriptor_of(file->target) < 0) return true;
+  if (!atomic_file_open_descriptor(file, atomic_file_descriptor_of(file->target), path)) return false;
+  atomic_file_abandon(file);
+  return true;
 }
 
 FILE *atomic_file_open(atomic_file *file, const char *path) { return atomic_file_open_as(file, path, true); }

@@ -39,6 +39,10 @@ typedef struct atomic_file {
    or HS_ERR_IO. */
 FILE *atomic_file_open(atomic_file *file, const char *path);
 
+/* Checks that a path which names an open descriptor can be written, so that a command can refuse it before its work.
+   False as atomic_file_open fails. */
+bool atomic_file_check_descriptor(atomic_file *file, const char *path);
+
 /* As atomic_file_open, but replaces a symbolic link by the file. For names that the user did not choose, in folders
    where links could lead to other users' files. */
 FILE *atomic_file_open_over_links(atomic_file *file, const char *path);

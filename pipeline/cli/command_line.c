@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "os/os_process.h"
+#include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/colmap/colmap_program.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
@@ -86,6 +87,9 @@ static cli_exit run_command(command_id command, int argc, char **argv) {
     option_write_man(stdout, command);
     return CLI_DONE;
   }
+  atomic_file file;
+  if (set.values[OPTION_OUTPUT].is_set && !atomic_file_check_descriptor(&file, set.values[OPTION_OUTPUT].text))
+    return cli_fail(CLI_FAILED, command, "%s", file.message);
   return command_functions[command](&set);
 }
 

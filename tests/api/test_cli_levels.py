@@ -106,6 +106,11 @@ class Stats(Case):
             with open(self.path("log"), "ab") as log:
                 subprocess.run([COMMAND, "stats", "image.pgm", "-o", name], cwd=self.folder, env=self.environment(), stdout=log, check=True)
             self.assertEqual(self.read("log"), b"before\n" + plain)
+        with open(self.path("log"), "rb") as log:  # refused before the image is read
+            name = f"/dev/fd/{log.fileno()}"
+            run = subprocess.run([COMMAND, "stats", "absent.pgm", "-o", name], cwd=self.folder, env=self.environment(), check=False,
+                                 pass_fds=[log.fileno()], stderr=subprocess.PIPE)
+        self.assertEqual((run.returncode, run.stderr), (FAILED, f"hartsift stats: cannot write to {name}: it is not open for writing\n".encode()))
 
     def test_pipes_with_a_late_writer(self):
         os.mkfifo(self.path("pipe.pgm"))
