@@ -39,8 +39,9 @@ static int vfs_write(sqlite3_file *file, const void *bytes, int size, sqlite3_in
 
 static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset) {
   sqlite3_file *real = real_of(file);
-  int code = write_queue_settle(queue_of(file), (size_t)size, offset);
-  if (code != SQLITE_OK) return code;
+  bool is_copied = false;
+  int code = write_queue_read(queue_of(file), bytes, (size_t)size, offset, &is_copied);
+  if (code != SQLITE_OK || is_copied) return code;
   write_queue_hold(queue_of(file));
   code = real->pMethods->xRead(real, bytes, size, offset);
   write_queue_release(queue_of(file));

@@ -4,7 +4,6 @@
  */
 #include "pipeline/formats/colmap/write_queue.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "os/os_threads.h"
@@ -184,14 +183,20 @@ static bool piece_touches(const write_piece *piece, size_t size, int64_t offset)
   return piece->size > 0 && offset < piece->offset + (int64_t)piece->size && piece->offset < offset + (int64_t)size;
 }
 
-int write_queue_settle(write_queue *queue, size_t size, int64_t offset) {
+int write_queue_read(write_queue *queue, void *bytes, size_t size, int64_t offset, bool *is_copied) {
   pthread_mutex_lock(&queue->lock);
-  if (piece_touches(piece_of(queue, queue->closed), size, offset)) close_piece(queue);
-  uint64_t last = queue->closed;
+  uint64_t last = queue->closed + 1; /* the newest piece that overlaps the range is the one before */
   while (last > queue->written && !piece_touches(piece_of(queue, last - 1), size, offset)) last--;
-  wait_until_written(queue, last);
+  const write_piece *newest = last > queue->written ? piece_of(queue, last - 1) : NULL;
+  *is_copied = newest && newest->offset <= offset && offset + (int64_t)size <= newest->offset + (int64_t)newest->size;
+  if (newest && !*is_copied) {
+    if (last > queue->closed) close_piece(queue);
+    wait_until_written(queue, last);
+  }
   const int failure = queue->failure;
   pthread_mutex_unlock(&queue->lock);
+  /* only this thread fills pieces, so the bytes stay until the next write_queue_add */
+  if (*is_copied) memcpy(bytes, newest->bytes + (offset - newest->offset), size);
   return failure;
 }
 
