@@ -2,6 +2,7 @@
  * Transactions on a COLMAP database: what a commit keeps, and the state after a close, a failing call, a killed
  * process, a second writer, a full disk or a lack of memory.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -215,6 +216,7 @@ TEST_ON_FILE(test_full_disk) {
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
   hs_status status = hs_colmap_add_image(database, "b.png", NULL, &many, NULL);
   if (status == HS_OK) status = hs_colmap_commit(database);
+  assert_non_null(strstr(hs_colmap_last_error(database), strerror(EFBIG)));
   const hs_status later = hs_colmap_add_image(database, "c.png", NULL, &f->features, NULL);
   const hs_status last = hs_colmap_commit(database);
   hs_colmap_close(database);

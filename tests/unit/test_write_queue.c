@@ -1,6 +1,7 @@
 /*
  * Deferred writes on a separate thread: the resulting file, reads in between, and failures.
  */
+#include <errno.h>
 #include <pthread.h>
 
 #include "tests/support/test.h"
@@ -26,7 +27,10 @@ typedef struct fixture {
 static int write_file(void *file, const void *bytes, size_t size, int64_t offset) {
   fixture *f = file;
   if (pthread_equal(pthread_self(), f->caller)) f->by_caller = true;
-  if (f->full_from > 0 && offset >= f->full_from) return NO_ROOM;
+  if (f->full_from > 0 && offset >= f->full_from) {
+    errno = EFBIG;
+    return NO_ROOM;
+  }
   memcpy(f->file + offset, bytes, size);
   f->writes++;
   f->bytes += size;
@@ -137,7 +141,8 @@ TEST_ON_FIXTURE(test_waiting) {
   assert_false(read_page(f, 3 * PAGE));
 }
 
-/* After a failure nothing more is written, and every call reports the failure until it is cleared. */
+/* After a failure nothing more is written, and every call reports the failure, with the errno of the other thread,
+ * until it is cleared. */
 TEST_ON_FIXTURE(test_failure) {
   assert_int_equal(add_page(f, 0, 1, 1), 0);
   assert_int_equal(write_queue_drain(f->queue), 0);
@@ -146,10 +151,13 @@ TEST_ON_FIXTURE(test_failure) {
   int64_t page = 32;
   while (code == 0 && page < FILE_BYTES / PAGE) code = add_page(f, page++, 1, 2);
   assert_int_equal(code, NO_ROOM);
+  assert_int_equal(errno, EFBIG);
   uint8_t bytes[PAGE];
   bool is_copied = false;
   assert_int_equal(write_queue_read(f->queue, bytes, PAGE, 0, &is_copied), NO_ROOM);
+  errno = 0;
   assert_int_equal(write_queue_drain(f->queue), NO_ROOM);
+  assert_int_equal(errno, EFBIG);
   const size_t written = f->bytes;
   (void)add_page(f, 1, 1, 3);
   assert_int_equal(write_queue_drain(f->queue), NO_ROOM);

@@ -1,4 +1,5 @@
 /* Statements and errors of COLMAP's database, its tables, and the table with the provenance of descriptors. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +41,10 @@ static hs_status status_of_sqlite(int code) {
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
   const int code = sqlite3_errcode(database->sqlite);
   char more[COLMAP_REASON_BYTES] = "";
-  const int system_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
+  /* SQLite does not keep the system's error of a failed commit; errno was 0 before the call */
+  const int failed_call = errno;
+  const int kept_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
+  const int system_code = (code & 0xff) == SQLITE_IOERR && kept_code == 0 ? failed_call : kept_code;
   if ((code & 0xff) == SQLITE_BUSY) snprintf(more, sizeof more, " by another program");
   if (system_code != 0)
     snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* SQLite's text "disk I/O error" lacks the reason */
@@ -48,6 +52,7 @@ hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
 }
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql) {
+  errno = 0;
   if (sqlite3_exec(database->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK) return HS_OK;
   return colmap_fail_sqlite(database, "work on the database");
 }
@@ -99,6 +104,7 @@ void colmap_drop_statements(hs_colmap_database *database) {
 
 hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row) {
   if (code != SQLITE_OK) return colmap_fail_sqlite(database, "bind a value");
+  errno = 0;
   code = sqlite3_step(statement);
   if (has_row) *has_row = code == SQLITE_ROW;
   if (code == SQLITE_DONE || code == SQLITE_ROW) return HS_OK;

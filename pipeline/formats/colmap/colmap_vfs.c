@@ -2,6 +2,7 @@
 #include "os/os_threads.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,8 +75,10 @@ static int vfs_lock(sqlite3_file *file, int level) {
  * back. */
 static int vfs_unlock(sqlite3_file *file, int level) {
   const int failure = write_queue_drain(queue_of(file));
+  const int error = errno;
   const int code = real_of(file)->pMethods->xUnlock(real_of(file), level);
   write_queue_forget(queue_of(file));
+  if (failure != SQLITE_OK) errno = error;
   return failure != SQLITE_OK ? failure : code;
 }
 

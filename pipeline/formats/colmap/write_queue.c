@@ -4,6 +4,7 @@
  */
 #include "pipeline/formats/colmap/write_queue.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "os/os_threads.h"
@@ -21,8 +22,9 @@ struct write_queue {
   pthread_t thread;
   pthread_mutex_t lock, file_lock;
   pthread_cond_t filled, emptied;
-  bool ending; /* whether the thread shall end; this field and the fields below are protected by the lock */
-  int failure; /* error of the first write that failed; 0: none */
+  bool ending;       /* whether the thread shall end; this field and the fields below are protected by the lock */
+  int failure;       /* error of the first write that failed; 0: none */
+  int failure_errno; /* errno of that write */
   uint64_t written, closed; /* written: number of written pieces; closed: index of the piece that is being filled */
   uint64_t awaited; /* number of written pieces for which the adding thread waits; NOTHING_AWAITED: it does not wait */
   write_piece pieces[WRITE_QUEUE_PIECES];
@@ -44,9 +46,11 @@ static void write_first(write_queue *queue) {
     pthread_mutex_unlock(&queue->lock);
     write_queue_hold(queue);
     const int code = queue->write(queue->file, piece->bytes, piece->size, piece->offset);
+    const int error = errno;
     write_queue_release(queue);
     pthread_mutex_lock(&queue->lock);
     queue->failure = code;
+    queue->failure_errno = error;
   }
   queue->written++;
   if (queue->written < queue->awaited) return;
@@ -102,7 +106,7 @@ write_queue *write_queue_make(write_function write, void *file) {
   queue->write = write;
   queue->file = file;
   queue->ending = false;
-  queue->failure = 0;
+  queue->failure = queue->failure_errno = 0;
   queue->written = queue->closed = 0;
   queue->awaited = NOTHING_AWAITED;
   queue->pieces[0].size = 0;
@@ -112,6 +116,15 @@ write_queue *write_queue_make(write_function write, void *file) {
   }
   hs_memory_release(NULL, queue);
   return NULL;
+}
+
+/* Ends a call of the adding thread: releases the lock, and returns the error of a failed write. Sets errno as that
+ * write did on the queue's thread, because SQLite reads the reason from errno. */
+static int unlock_and_report(write_queue *queue) {
+  const int failure = queue->failure, error = queue->failure_errno;
+  pthread_mutex_unlock(&queue->lock);
+  if (failure != 0) errno = error;
+  return failure;
 }
 
 /* Waits until `count` pieces are written. The caller holds the lock. */
@@ -159,8 +172,7 @@ int write_queue_add(write_queue *queue, const void *bytes, size_t size, int64_t 
   if (piece->size > 0 && !takes(piece, size, offset)) {
     pthread_mutex_lock(&queue->lock);
     close_piece(queue);
-    failure = queue->failure;
-    pthread_mutex_unlock(&queue->lock);
+    failure = unlock_and_report(queue);
     piece = piece_of(queue, queue->closed);
   }
   if (piece->size == 0) piece->offset = offset;
@@ -173,9 +185,7 @@ int write_queue_drain(write_queue *queue) {
   pthread_mutex_lock(&queue->lock);
   close_piece(queue);
   wait_until_written(queue, queue->closed);
-  const int failure = queue->failure;
-  pthread_mutex_unlock(&queue->lock);
-  return failure;
+  return unlock_and_report(queue);
 }
 
 /* True if the range overlaps the piece; false for an empty piece, which has no position yet. */
@@ -193,8 +203,7 @@ int write_queue_read(write_queue *queue, void *bytes, size_t size, int64_t offse
     if (last > queue->closed) close_piece(queue);
     wait_until_written(queue, last);
   }
-  const int failure = queue->failure;
-  pthread_mutex_unlock(&queue->lock);
+  const int failure = unlock_and_report(queue);
   /* only this thread fills pieces, so the bytes stay until the next write_queue_add */
   if (*is_copied) memcpy(bytes, newest->bytes + (offset - newest->offset), size);
   return failure;

@@ -6,7 +6,7 @@
  * returned, or between write_queue_hold and write_queue_release.
  *
  * A later call reports a failed write. Nothing more is then written, so the file lacks the caller's last writes, and
- * every call returns the error code until write_queue_forget.
+ * every call returns the error code, with the write's errno, until write_queue_forget.
  */
 #ifndef HARTSIFT_FORMATS_COLMAP_WRITE_QUEUE_H
 #define HARTSIFT_FORMATS_COLMAP_WRITE_QUEUE_H
