@@ -4,8 +4,10 @@ run completes it to the result of an undisturbed run.
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
 import contextlib
+import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -127,6 +129,25 @@ class Stops(CommandCase):
                     finally:
                         run.kill()
             self.assertEqual(self.count("early.db"), 0)
+
+    def test_disk_that_fills(self):
+        """Records and counts are those of stored pairs if the database cannot grow any more."""
+        pairs = IMAGES * (IMAGES - 1) // 2
+        command = [*self.fresh("full.db")[:4], "--devices", "cpu", "--json"]
+        size = os.path.getsize(self.path("full.db")) + 700000
+        run = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+        self.assertEqual(run.returncode, FAILED, run.stderr)
+        self.assertIn("File too large", run.stderr)
+        matches, _ = self.content("full.db")
+        self.assertLess(len(matches), pairs)
+        records = [json.loads(line) for line in run.stdout.splitlines()]
+        summary = records.pop()["summary"]
+        self.assertEqual(sorted(record["matches"] for record in records), sorted(row[1] for row in matches))
+        self.assertEqual((summary["pairs"], summary["done"]), (pairs, len(matches)))
+        self.assertEqual([device["pairs"] for device in summary["devices"]], [len(matches)])
+        self.assertIn(f" {sum(row[1] for row in matches)} matches", run.stderr)
+        self.assertIn(f"stopped with {pairs - len(matches) - summary['failed']} of {pairs} pairs left", run.stderr)
 
 
 if built_with("sqlite"):

@@ -236,14 +236,20 @@ static void report_replaced(const database_job *job) {
 /* Commits from time to time, so that a stopped run can be continued. */
 static cli_exit commit(database_job *job, bool at_once) {
   const double now = cli_milliseconds();
-  if (!job->has_uncommitted || (!at_once && now - job->committed_at < COMMIT_EACH_MS)) return CLI_DONE;
+  const bool is_due = at_once || now - job->committed_at >= COMMIT_EACH_MS || pair_output_is_full(&job->output);
+  if (!job->has_uncommitted || !is_due) return CLI_DONE;
   pthread_mutex_lock(&job->lock);
   const hs_status status = hs_colmap_commit(job->database);
   if (status != HS_OK) cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(job->database));
   pthread_mutex_unlock(&job->lock);
   job->committed_at = now;
   job->has_uncommitted = false;
-  return status == HS_OK ? CLI_DONE : CLI_FAILED;
+  if (status != HS_OK) {
+    pair_output_drop(&job->output);
+    return CLI_FAILED;
+  }
+  pair_output_commit(&job->output);
+  return CLI_DONE;
 }
 
 /* Stores a result. False: no more can be stored, and the reason was printed. */
@@ -259,6 +265,7 @@ static bool take_result(database_job *job, const hs_pair_result *result, bool is
   }
   pair_output_report(&job->output, result, status, message);
   const bool is_lost = colmap_is_lost(job->database);
+  if (is_lost) pair_output_drop(&job->output);
   pthread_mutex_unlock(&job->lock);
   return !is_lost;
 }
@@ -325,18 +332,22 @@ static cli_exit verify_stored(database_job *job, const stop_signals *signals) {
     next = stored_matches_next(run);
     if (!next) break;
     const size_t done = job->output.totals.done;
-    if (!take_result(job, next, false) || commit(job, false) != CLI_DONE) result = CLI_FAILED;
-    job->output.totals.stored += job->output.totals.done - done;
+    const bool is_taken = take_result(job, next, false);
+    if (is_taken) job->output.totals.stored += job->output.totals.done - done;
+    if (!is_taken || commit(job, false) != CLI_DONE) result = CLI_FAILED;
     tick(job, signals);
   }
   stored_matches_end(run);
   return result == CLI_DONE ? commit(job, true) : result;
 }
 
+/* Says how many pairs a stopped run, or one whose transaction was lost, has left. */
 static void say_stopped(database_job *job) {
   const pair_totals *t = &job->output.totals;
-  cli_error(COMMAND_MATCH, "%s: stopped by %s with %zu of %zu pairs left; the same command continues", job->images.path,
-            stop_signal_name(job->stopped_by), t->pairs - t->kept - t->done - t->failed, t->pairs);
+  char reason[64] = "stopped";
+  if (job->stopped_by != 0) snprintf(reason, sizeof reason, "stopped by %s", stop_signal_name(job->stopped_by));
+  cli_error(COMMAND_MATCH, "%s: %s with %zu of %zu pairs left; the same command continues", job->images.path, reason,
+            t->pairs - t->kept - t->done - t->failed, t->pairs);
 }
 
 static cli_exit list_pairs(database_job *job) {
@@ -407,7 +418,7 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   if (job->output.totals.failed > (job->plan->skips_unknown ? job->left_out : 0)) result = CLI_FAILED;
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
-  if (job->stopped_by != 0) say_stopped(job);
+  if (job->stopped_by != 0 || colmap_is_lost(job->database)) say_stopped(job);
   const bool judges = is_whole && job->plan->verify.model != 0 && !colmap_is_lost(job->database);
   return judges && settle_doubtful(job, signals) != CLI_DONE ? CLI_FAILED : result;
 }
@@ -419,7 +430,8 @@ static cli_exit prepare(database_job *job) {
     cli_note("%s: %zu of %zu images ha%s no features and %s in no pair%s", job->images.path, job->images.without,
              job->images.without + job->images.count, job->images.without == 1 ? "s" : "ve",
              job->images.without == 1 ? "is" : "are", cli_hint(": 'hartsift extract' adds them"));
-  if (result == CLI_DONE && !pair_failures_begin(&job->output.failures, &job->images))
+  if (result == CLI_DONE &&
+      (!pair_failures_begin(&job->output.failures, &job->images) || !pair_output_begin(&job->output)))
     result = fail(job, "out of memory for the images");
   if (result == CLI_DONE) result = list_pairs(job);
   if (result == CLI_DONE && !describe_images(job)) result = fail(job, "out of memory for the images");
@@ -436,6 +448,7 @@ static cli_exit prepare_and_run(database_job *job, stop_signals *signals) {
 }
 
 static void free_job(database_job *job) {
+  pair_output_free(&job->output);
   pair_failures_free(&job->output.failures);
   database_images_free(&job->images);
   sorted_pairs_free(&job->pairs);

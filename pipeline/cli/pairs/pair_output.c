@@ -184,23 +184,32 @@ hs_status pair_output_store(pair_output *output, const hs_pair_result *result, b
   return status;
 }
 
-static void print_record(const pair_output *output, const hs_pair_result *result) {
+bool pair_output_begin(pair_output *output) {
+  if (output->has_json) output->records = calloc(PAIR_RECORDS_MAX, sizeof *output->records);
+  return !output->has_json || output->records;
+}
+
+void pair_output_free(pair_output *output) {
+  free(output->records);
+  output->records = NULL;
+}
+
+static void print_record(const pair_output *output, const pair_record *record) {
   static const char *const models[] = {"null", "\"homography\"", "\"fundamental\"", "\"essential\""};
   printf("{\"image_a\": ");
-  cli_write_json_string(stdout, output->images->each[result->images.first].name);
+  cli_write_json_string(stdout, output->images->each[record->images.first].name);
   printf(", \"image_b\": ");
-  cli_write_json_string(stdout, output->images->each[result->images.second].name);
-  printf(", \"matches\": %zu, \"inliers\": ", result->match_count);
-  if (result->geometry) {
-    printf("%zu, \"model\": %s}\n", result->geometry->inlier_count,
-           models[result->geometry->found != 0 ? (int)result->geometry->model : 0]);
-  } else {
+  cli_write_json_string(stdout, output->images->each[record->images.second].name);
+  printf(", \"matches\": %zu, \"inliers\": ", record->matches);
+  if (record->is_verified)
+    printf("%zu, \"model\": %s}\n", record->inliers, models[record->model]);
+  else
     printf("null, \"model\": null}\n");
-  }
 }
 
 void pair_output_report(pair_output *output, const hs_pair_result *result, hs_status status, const char *message) {
   pair_totals *totals = &output->totals;
+  const hs_geometry *geometry = result->geometry;
   if (status != HS_OK) {
     progress_line_clear(&output->line);
     pair_failures_report(&output->failures, result->images, message[0] != '\0' ? message : hs_status_string(status));
@@ -210,11 +219,32 @@ void pair_output_report(pair_output *output, const hs_pair_result *result, hs_st
   totals->done++;
   totals->of_device[result->device]++;
   totals->matches += result->match_count;
-  if (result->geometry && result->geometry->found != 0) {
+  if (geometry && geometry->found != 0) {
     totals->verified++;
-    totals->inliers += result->geometry->inlier_count;
+    totals->inliers += geometry->inlier_count;
   }
-  if (output->has_json) print_record(output, result);
+  if (!output->records) return;
+  pair_record record = {.images = result->images, .matches = result->match_count, .is_verified = geometry != NULL};
+  if (geometry) record.inliers = geometry->inlier_count;
+  if (geometry && geometry->found != 0) record.model = (int32_t)geometry->model;
+  output->records[output->record_count++] = record;
+}
+
+bool pair_output_is_full(const pair_output *output) { return output->record_count == PAIR_RECORDS_MAX; }
+
+void pair_output_commit(pair_output *output) {
+  for (size_t i = 0; i < output->record_count; i++) print_record(output, &output->records[i]);
+  output->record_count = 0;
+  output->committed = output->totals;
+}
+
+void pair_output_drop(pair_output *output) {
+  const pair_totals all = output->totals;
+  output->totals = output->committed;
+  output->totals.pairs = all.pairs;
+  output->totals.kept = all.kept;
+  output->totals.failed = all.failed;
+  output->record_count = 0;
 }
 
 void pair_output_progress(pair_output *output) {

@@ -74,22 +74,46 @@ typedef struct pair_totals {
   size_t of_device[HS_BATCH_DEVICES_MAX]; /* numbers of pairs that each device matched */
 } pair_totals;
 
+enum { PAIR_RECORDS_MAX = 4096 };
+
+/* A record for --json, which is printed when its pair is committed. */
+typedef struct pair_record {
+  hs_image_pair images;
+  size_t matches, inliers;
+  bool is_verified; /* whether a geometry was estimated */
+  int32_t model;    /* hs_geometry's model; 0: none was found */
+} pair_record;
+
 typedef struct pair_output {
   const database_images *images;
   hs_colmap_database *database; /* database, used under the caller's lock */
   const cli_devices *devices;   /* devices that the summary names; null: none */
   bool has_json, is_quiet, is_verified;
   progress_line line;
-  pair_totals totals;
+  pair_totals totals;    /* includes pairs that are not committed */
+  pair_totals committed; /* totals at the last commit */
+  pair_record *records;  /* records of pairs that are not committed, at most PAIR_RECORDS_MAX; null without JSON */
+  size_t record_count;
   pair_failures failures;
 } pair_output;
+
+/* Allocates the records. False: out of memory. Call pair_output_free in any case. */
+bool pair_output_begin(pair_output *output);
+void pair_output_free(pair_output *output);
 
 /* Stores a result in the database. is_stale: the pair's entries are replaced. message: reason of a failure. */
 hs_status pair_output_store(pair_output *output, const hs_pair_result *result, bool is_stale,
                             char message[CLI_MESSAGE_BYTES]);
 
-/* Counts a result and prints its record; for a pair that failed prints the reason, unless already printed. */
+/* Counts a result and keeps its record; for a pair that failed prints the reason, unless already printed. */
 void pair_output_report(pair_output *output, const hs_pair_result *result, hs_status status, const char *message);
+
+/* True if the results must be committed before the next one, because no more records fit. */
+bool pair_output_is_full(const pair_output *output);
+/* Prints the records of pairs that are now committed. */
+void pair_output_commit(pair_output *output);
+/* Drops the counts and records of pairs that are not committed, because the transaction was lost. */
+void pair_output_drop(pair_output *output);
 
 void pair_output_progress(pair_output *output);
 
