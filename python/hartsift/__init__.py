@@ -9,6 +9,14 @@
 Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
 """
 
+import signal as _signal
+import sys as _sys
+
+# sys.argv[0] is "-m" while the package of a program is imported. Ctrl-C then ends the program without a traceback.
+_is_program = _sys.argv[:1] == ["-m"] and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+if _is_program:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 from ._batch import Batch, BatchProgress, BatchResult
 from ._bfmatcher import BFMatcher, BFMatcher_create
 from ._calls import extract, extract_batch, extract_many, workspace_bytes
@@ -42,6 +50,9 @@ from ._resident import DeviceFeatures, DeviceMemory
 from ._pairs import PairMatches, match_many
 from ._retrieval import Retrieval, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_cv_records
+
+if _is_program:
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 __all__ = [
     "ArgumentError",

@@ -480,6 +480,16 @@ def test_stopped_in_the_mapper(tmp_path, photographs, program, monkeypatch, numb
     assert not (tmp_path / "out" / ".sparse.tmp").exists()
 
 
+def test_stopped_in_the_import(tmp_path):
+    (tmp_path / "numpy.py").write_text("import sys, time\nprint('importing', file=sys.stderr, flush=True)\ntime.sleep(60)\n")
+    paths = os.pathsep.join([str(tmp_path), str(pathlib.Path(hartsift.__file__).parents[1])])
+    with subprocess.Popen([sys.executable, "-m", "hartsift", "reconstruct", "-h"], env={**os.environ, "PYTHONPATH": paths},
+                          stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr.readline() == "importing\n"
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.read() == "" and running.wait() == -signal.SIGINT
+
+
 def test_changed_options_and_photographs(tmp_path, photographs, program):
     folder, out = tmp_path / "photos", tmp_path / "out"
     shutil.copytree(photographs, folder)
