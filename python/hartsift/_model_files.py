@@ -147,7 +147,8 @@ def _ngp_fields(transforms: Sequence["Array"]) -> Dict[str, Any]:
 
 
 def write_transforms(
-    path: pathlib.Path, model: Model, images: pathlib.Path, mask_of: Callable[[str], Optional[pathlib.Path]] = lambda _: None
+    path: pathlib.Path, model: Model, images: pathlib.Path, mask_of: Callable[[str], Optional[pathlib.Path]] = lambda _: None,
+    kept: Sequence[str] = (),
 ) -> None:
     """Writes transforms.json as nerfstudio's ns-process-data does, with scale and offset for instant-ngp, and sparse_pc.ply.
 
@@ -156,6 +157,7 @@ def write_transforms(
         model: the reconstruction.
         images: folder of the photographs.
         mask_of: the mask of a name, if it has one.
+        kept: names of the two files that are not written.
     """
     folder = path.parent
     used = sorted({one.camera for one in model.photographs})
@@ -176,8 +178,10 @@ def write_transforms(
     top = fields[used[0]] if len(used) == 1 else {"camera_model": fields[used[0]]["camera_model"]}
     content = {**top, **_ngp_fields([transform_of(one.pose) for one in model.photographs])}
     content.update(applied_transform=APPLIED_TRANSFORM.tolist(), ply_file_path="sparse_pc.ply", frames=frames)
-    _write_ply(folder / "sparse_pc.ply", model.points @ APPLIED_TRANSFORM[:, :3].T, model.colors)
-    write_json(path, content)
+    if "sparse_pc.ply" not in kept:
+        _write_ply(folder / "sparse_pc.ply", model.points @ APPLIED_TRANSFORM[:, :3].T, model.colors)
+    if path.name not in kept:
+        write_json(path, content)
 
 
 def _relative(path: pathlib.Path, folder: pathlib.Path) -> str:

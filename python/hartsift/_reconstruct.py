@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
 import shutil
-import signal
 import sys
-import threading
-import time
 from dataclasses import dataclass, field
-from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Literal, Mapping, NoReturn, Optional, Sequence, TextIO, Tuple, TypedDict, Union,
-)
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, TextIO, Tuple, TypedDict, Union
 
 from . import _model_files as files
 from . import _reconstruct_steps as steps
 from ._arguments import run
 from ._batch import find_image_paths
-from ._errors import ArgumentError, FileError
+from ._errors import ArgumentError, Error, FileError
 from ._library import VERSION
 from ._names import printable
+from ._progress import STOPPED, Progress
 from ._project import write_json
-from ._video import VIDEO_ENDINGS, extract_frames
+from ._video import VIDEO_ENDINGS, extract_frames, has_other_frames, replace_frames
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
 _STATE = "reconstruct.json"
 # Share of each step in the progress bar, roughly as the times on a CPU.
 _PARTS = {"frames": 0.1, "features": 0.3, "pairs": 0.25, "mapper": 0.3, "files": 0.05}
-_BAR = 24
 
 
 class ReconstructOptions(TypedDict, total=False):
@@ -72,7 +66,7 @@ _REPEATED = {
     **dict.fromkeys(("pairs", "guided"), "pairs"),
     **dict.fromkeys(("tracks", "mapper"), "mapper"),
 }
-_KEPT = ("pairs", "mapped", "mapper", "undistorted", "written")  # what the state has besides the settings
+_KEPT = ("pairs", "mapped", "mapper", "undistorted", "written", "files")  # what the state has besides the settings
 _RESULTS = ("sparse", "undistorted")  # folders made of the database
 _FILES = ("transforms.json", "sparse_pc.ply", "report.html")  # files made of the model
 # The database, SQLite's files of it, and those of hartsift batch.
@@ -114,98 +108,6 @@ class Reconstruction:
     seconds: Dict[str, float] = field(compare=False)
 
 
-_STOPPED = "stopped; the same command continues"
-_NATIVE = ("mapper", "files")  # steps that are in pycolmap's code for long
-
-
-@contextlib.contextmanager
-def _ending_by_signals(end: Callable[[int], NoReturn]) -> Iterator[None]:
-    """Lets a thread call end(number) after a signal, because Python's own handlers wait for the end of native code."""
-    source, target = os.pipe()
-    os.set_blocking(target, False)
-
-    def watch() -> None:
-        while (number := os.read(source, 1)[0]) != 0:
-            if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                end(number)
-
-    before = signal.set_wakeup_fd(target)
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        os.write(target, b"\0")
-        watcher.join()
-        os.close(source)
-        os.close(target)
-
-
-class _Progress:
-    """A bar over all steps on a terminal, lines on other streams.
-
-    is_program: a signal ends the process also while native code runs.
-    """
-
-    def __init__(self, stream: Optional[TextIO], parts: Mapping[str, float], is_program: bool) -> None:
-        self._stream, self._is_program = stream, is_program
-        self._is_terminal = stream is not None and stream.isatty()
-        self._parts, self._before, self._step = parts, 0.0, ""
-        self._drawn = 0.0
-        self.unfinished: List[pathlib.Path] = []  # folders to remove when a signal ends the process
-        self.seconds: Dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Shows a step while it runs."""
-        start, self._step = time.monotonic(), name
-        self.show(0, 0)
-        with _ending_by_signals(self._stop) if self._is_program and name in _NATIVE else contextlib.nullcontext():
-            yield
-        self.seconds[name] = time.monotonic() - start
-        self._before += self._parts[name]
-
-    def show(self, done: int, total: int) -> None:
-        """Redraws the bar for a step of which `done` of `total` parts are done. total 0: unknown."""
-        now = time.monotonic()
-        if not self._is_terminal or self._stream is None or (done and now - self._drawn < 0.1):
-            return
-        self._drawn = now
-        part = self._before + self._parts[self._step] * (min(done / total, 1.0) if total else 0.0)
-        bar = "#" * round(part * _BAR)
-        of = f" {done} of {total}" if total else ""
-        self._stream.write(f"\r[{bar:-<{_BAR}}] {100 * part:3.0f} % {self._step}{of}\x1b[K")
-        self._stream.flush()
-
-    def say(self, text: str) -> None:
-        """Prints a line."""
-        if self._stream is not None:
-            self._stream.write(("\r\x1b[K" if self._is_terminal else "") + printable(text) + "\n")
-            self._stream.flush()
-
-    def complain(self, text: str) -> None:
-        """Prints a line about a failure, even if the program is quiet."""
-        if self._stream is None and self._is_program:
-            print(printable(text), file=sys.stderr)
-        else:
-            self.say(text)
-
-    def _stop(self, number: int) -> NoReturn:
-        """Ends the process while native code runs."""
-        self.end()
-        print(_STOPPED, file=sys.stderr, flush=True)
-        for folder in self.unfinished:
-            shutil.rmtree(folder, ignore_errors=True)
-        os._exit(128 + number)
-
-    def end(self) -> None:
-        """Removes the bar."""
-        if self._is_terminal and self._stream is not None:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-
-
 def _settings_of(options: Mapping[str, Any]) -> Dict[str, Any]:
     """Returns all options, checked, as values that JSON can store."""
     unknown = sorted(set(options) - set(_DEFAULTS))
@@ -225,23 +127,25 @@ def _settings_of(options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _is_sound(content: Any) -> bool:
     """Returns whether the content of the state's file has the types that are written there, now or by earlier versions."""
-    kinds: Dict[str, Any] = {"photographs": str, "settings": dict, "written": dict, "model": dict, "pairs": list, "mapped": str, "mapper": str,
-                             "undistorted": (str, dict)}
+    kinds: Dict[str, Any] = {"photographs": str, "settings": dict, "written": dict, "files": dict, "model": dict, "pairs": list, "mapped": str,
+                             "mapper": str, "undistorted": (str, dict)}
     if not isinstance(content, dict) or not all(isinstance(content[name], kind) for name, kind in kinds.items() if name in content):
         return False
     written = content.get("written", {}).values()
     if not all(isinstance(names, (dict, list)) for names in written) or not all(type(size) is int for size in content.get("model", {}).values()):
         return False
-    return all(isinstance(one, str) for names in written for one in (names.values() if isinstance(names, dict) else names))
+    names_of = (names.values() if isinstance(names, dict) else names for names in (*written, content.get("files", {})))
+    return all(isinstance(one, str) for names in names_of for one in names)
 
 
 class _Work:
     """A reconstruction in its folder."""
 
-    def __init__(self, photos: str, folder: pathlib.Path, settings: Dict[str, Any], progress: _Progress) -> None:
+    def __init__(self, photos: str, folder: pathlib.Path, settings: Dict[str, Any], progress: Progress) -> None:
         self.photos, self.folder, self.settings, self.progress = photos, folder, settings, progress
         self.is_video = os.path.isfile(photos)
-        self.images = folder / "frames" if self.is_video else pathlib.Path(photos)
+        self.frames = folder / "frames"
+        self.images = self.frames if self.is_video else pathlib.Path(photos)
         self.database = folder / "database.db"
         self.names: List[str] = []
         self.failed = self.cameras = 0
@@ -278,14 +182,22 @@ class _Work:
         """Returns the names of the settings that another run had otherwise."""
         return [name for name in self.settings if name in _REPEATED and self.old.get(name) != self.settings[name]]
 
+    def check_images(self) -> None:
+        """Finds the images, and checks changed settings with them, before results of an earlier run are changed."""
+        try:
+            self._find_images()
+            if self.settings["pairs"]:
+                steps.check_pairs(self.settings["pairs"], self.names)
+            if self.database.exists() and any(_REPEATED[name] == "features" for name in self._changed()):
+                steps.check_extraction(self.settings, self.images, self.names)
+        except Error:
+            shutil.rmtree(steps.unfinished(self.frames), ignore_errors=True)
+            raise
+
     def begin(self) -> None:
-        """Checks changed settings with the photographs, and removes the features of others. Results stay until there are new ones."""
+        """Replaces other frames, and removes the features of other settings. Results stay until there are new ones."""
         changed = self._changed()
         again = {_REPEATED[name] for name in changed}
-        if self.names and self.settings["pairs"]:
-            steps.check_pairs(self.settings["pairs"], self.names)
-        if "features" in again and self.database.exists():
-            steps.check_extraction(self.settings, self.images, self.names)
         for name in (one for one in changed if _REPEATED[one] != "pairs"):  # match says whether there are other pairs
             self.progress.say(f"{name} was {self.old.get(name)!r}, is {self.settings[name]!r}: {_REPEATED[name]} are done again"
                               .replace("mapper are", "the mapper is"))
@@ -294,6 +206,9 @@ class _Work:
                 (self.folder / name).unlink(missing_ok=True)
         if again & {"features", "mapper"}:
             self.state.pop("mapped", None)
+        if self.is_video and self.images != self.frames:
+            replace_frames(self.images, self.frames)
+            self.images = self.frames
         self._write_state()
 
     def _refuse_folders(self) -> None:
@@ -307,6 +222,15 @@ class _Work:
         """Refuses results with files of others."""
         for name in _RESULTS:
             steps.check_own(self.folder / name, self._own(name))
+        for name in self._changed_files():
+            raise FileError(f"{self.folder / name}: was changed after an earlier run, and is to be replaced: move it elsewhere, or choose "
+                            "another output")
+
+    def _changed_files(self) -> List[str]:
+        """Returns the names of files made of the model that their user changed."""
+        known = self.state.get("files", {})
+        there = [name for name in _FILES if name in known and (self.folder / name).exists()]
+        return [name for name in there if steps.digest_of_file(self.folder / name) != known[name]]
 
     def remove_results(self) -> None:
         """Removes the model and all that was made of it, but no file of others."""
@@ -315,7 +239,7 @@ class _Work:
             steps.remove_own(self.folder / name)
         for name in _FILES:
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("mapped", "mapper", "undistorted", "written"):
+        for name in ("mapped", "mapper", "undistorted", "written", "files"):
             self.state.pop(name, None)
 
     def _own(self, folder: str) -> Dict[str, str]:
@@ -382,11 +306,13 @@ class _Work:
 
     # ---- steps
 
-    def find_images(self) -> None:
+    def _find_images(self) -> None:
         """Extracts frames of a video, or lists the photographs."""
         if self.is_video:
             with self.progress.step("frames"):
                 rate = self.settings["frames_per_second"]
+                if has_other_frames(self.photos, self.frames, rate):
+                    self.images = steps.unfinished(self.frames)
                 count = extract_frames(self.photos, self.images, rate, lambda done: self.progress.show(done, 0))
                 self.progress.say(f"frames: {count}, the sharpest of each {1 / rate:.3g} s")
         paths, unreadable, passed_over = find_image_paths(str(self.images), self.settings["masks"])
@@ -505,20 +431,14 @@ class _Work:
 
     def write(self, digests: Dict[str, str]) -> Reconstruction:
         """Writes transforms.json, undistorted pictures and the report. digests: of the files of sparse/0."""
-        given, sparse = self.settings, self.folder / "sparse"
+        sparse, kept = self.folder / "sparse", self._changed_files()
+        known = self.state.get("files", {})
+        self.state["files"] = {name: known[name] for name in kept}  # a digest is noted when its file is written
         with self.progress.step("files"):
             model = files.model_of(steps.read_model(sparse / "0"))
             self._undistort(digests)
-            links = ["sparse/0", "transforms.json", "database.db"]
-            try:
-                files.write_transforms(self.folder / "transforms.json", model, self.images,
-                                       lambda name: steps.mask_of(given["masks"], name))
-            except ArgumentError as error:  # a camera model that only COLMAP knows
-                for name in ("transforms.json", "sparse_pc.ply"):
-                    (self.folder / name).unlink(missing_ok=True)
-                links.remove("transforms.json")
-                self.progress.say(str(error))
-            links += ["undistorted"] if given["undistorted"] else []
+            self._write_state()
+            links = self._write_transforms(model, kept)
         observations = int(model.track_lengths.sum())
         result = Reconstruction(
             str(self.folder), len(self.names) + self.failed, self.failed, len(model.photographs),
@@ -529,8 +449,28 @@ class _Work:
         if missing:
             self.progress.say(f"{len(missing)} images have no pose, such as {missing[0]}; report.html names all")
         title = os.path.basename(self.photos.rstrip("/")) or self.photos
-        files.write_report(self.folder / "report.html", title, model, _table(result), missing, links)
+        if "report.html" not in kept:
+            files.write_report(self.folder / "report.html", title, model, _table(result), missing, links)
+        for name in kept:
+            self.progress.say(f"{name} was changed since, and stays as it is; if it is removed, the same command makes it again")
+        for name in _FILES:
+            if name not in kept and (self.folder / name).exists():
+                self.state["files"][name] = steps.digest_of_file(self.folder / name)
+        self._write_state()
         return result
+
+    def _write_transforms(self, model: files.Model, kept: Sequence[str]) -> List[str]:
+        """Writes transforms.json and sparse_pc.ply. Returns the names of files for the report."""
+        undistorted = ["undistorted"] if self.settings["undistorted"] else []
+        try:
+            files.write_transforms(self.folder / "transforms.json", model, self.images,
+                                   lambda name: steps.mask_of(self.settings["masks"], name), kept)
+        except ArgumentError as error:  # a camera model that only COLMAP knows
+            for name in {"transforms.json", "sparse_pc.ply"}.difference(kept):
+                (self.folder / name).unlink(missing_ok=True)
+            self.progress.say(str(error))
+            return ["sparse/0", "database.db", *undistorted]
+        return ["sparse/0", "transforms.json", "database.db", *undistorted]
 
     def _undistort(self, digests: Dict[str, str]) -> None:
         """Writes undistorted pictures of the model, unless all are there. Without the option, removes those of another model."""
@@ -612,14 +552,14 @@ def _reconstruct(photos: str, output: str, settings: Dict[str, Any], stream: Opt
     steps.check_settings(settings)
     parts = {name: part for name, part in _PARTS.items() if name != "frames" or os.path.isfile(source)}
     whole = sum(parts.values())
-    shown = _Progress(stream, {name: part / whole for name, part in parts.items()}, is_program)
+    shown = Progress(stream, {name: part / whole for name, part in parts.items()}, is_program)
     work = _Work(source, pathlib.Path(folder), settings, shown)
     shown.unfinished = [steps.unfinished(work.folder / name) for name in _RESULTS]
     work.make_folder()
     try:
         with steps.locked(work.folder, shown.say) as work.lock:
             work.open()
-            work.find_images()
+            work.check_images()
             work.begin()
             work.extract()
             work.match()
@@ -679,7 +619,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         found = _reconstruct(arguments.photos, arguments.output, _settings_of(given), None if arguments.quiet else sys.stderr, True)
     except (KeyboardInterrupt, SystemExit) as stop:  # SystemExit: SIGTERM or SIGHUP
-        print(_STOPPED, file=sys.stderr)
+        print(STOPPED, file=sys.stderr)
         return int(stop.code or 1) if isinstance(stop, SystemExit) else 130
     if not arguments.quiet:
         print(f"{found.registered} of {found.images} images, {found.points} points, {found.reprojection_error:.3f} px: "

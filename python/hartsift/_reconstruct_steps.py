@@ -330,7 +330,7 @@ def full_rule(rule: Union[str, "os.PathLike[str]"]) -> str:
 
 def pairs_key(rule: str) -> str:
     """Returns a rule, with the digest of a file of pairs."""
-    return f"{rule} {_digest_of_file(pathlib.Path(rule))}" if is_file_rule(rule) else rule
+    return f"{rule} {digest_of_file(pathlib.Path(rule))}" if is_file_rule(rule) else rule
 
 
 def _names_of_pairs(path: str) -> List[Tuple[str, str]]:
@@ -468,7 +468,7 @@ def _mappers(module: Any, wanted: str) -> List[str]:
 
 def model_digests(folder: pathlib.Path) -> Dict[str, str]:
     """Returns the digest of each file of a model; empty if one is missing."""
-    found = {path.name: _digest_of_file(path) for path in sorted(folder.glob("*.bin"))}
+    found = {path.name: digest_of_file(path) for path in sorted(folder.glob("*.bin"))}
     return found if found.keys() >= set(_MODEL) else {}
 
 
@@ -597,7 +597,8 @@ def files_below(folder: pathlib.Path) -> List[str]:
     return sorted(found, key=os.fsencode)
 
 
-def _digest_of_file(path: pathlib.Path) -> str:
+def digest_of_file(path: pathlib.Path) -> str:
+    """Returns the digest of a file's bytes."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -610,7 +611,7 @@ def _digest_of_file(path: pathlib.Path) -> str:
 
 def digests_below(folder: pathlib.Path) -> Dict[str, str]:
     """Returns the digest of each file in a folder and its subfolders."""
-    return {name: _digest_of_file(folder / name) for name in files_below(folder)}
+    return {name: digest_of_file(folder / name) for name in files_below(folder)}
 
 
 def earlier_names(folder: pathlib.Path, photographs: Sequence[str]) -> List[str]:
@@ -622,7 +623,7 @@ def earlier_names(folder: pathlib.Path, photographs: Sequence[str]) -> List[str]
 def adopted(folder: pathlib.Path, names: Sequence[str], sizes: Mapping[str, int]) -> Dict[str, str]:
     """Returns digests of files of a version that stored none. "", which no file has, if the size is not the stored one."""
     there = set(files_below(folder)).intersection(names)
-    return {name: _digest_of_file(folder / name) if sizes.get(name) in (None, (folder / name).stat().st_size) else "" for name in sorted(there)}
+    return {name: digest_of_file(folder / name) if sizes.get(name) in (None, (folder / name).stat().st_size) else "" for name in sorted(there)}
 
 
 def _empty_folders(folder: pathlib.Path) -> List[str]:
@@ -644,7 +645,7 @@ def check_own(folder: pathlib.Path, own: Mapping[str, str]) -> None:
             raise FileError(f"{folder / name}: is not from an earlier run, and this folder is to be replaced: move the file elsewhere, or choose "
                             "another output")
     for name in there:
-        if _digest_of_file(folder / name) != own[name]:
+        if digest_of_file(folder / name) != own[name]:
             raise FileError(f"{folder / name}: was changed after an earlier run, and is to be replaced: move the folder {folder} elsewhere, or "
                             "choose another output")
 

@@ -10,7 +10,7 @@ import shutil
 import struct
 import subprocess
 import zlib
-from typing import IO, TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple, Optional, Tuple
+from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -175,6 +175,35 @@ def _reader() -> Callable[[str, float], Iterator[Frame]]:
     )
 
 
+def _made_of(video: str, rate: float) -> Dict[str, Any]:
+    facts = os.stat(video)
+    return {"bytes": facts.st_size, "changed": facts.st_mtime_ns, "frames_per_second": rate, "frames": 0}
+
+
+def has_other_frames(video: str, folder: pathlib.Path, rate: float) -> bool:
+    """Returns whether the folder has all frames of another video, or of another rate."""
+    try:
+        known = json.loads((folder / DONE).read_text(encoding="utf-8"))
+        return known["frames"] > 0 and {**known, "frames": 0} != _made_of(video, rate)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def replace_frames(new: pathlib.Path, folder: pathlib.Path) -> None:
+    """Moves frames into a folder, in place of its frames, and removes their folder. A stopped call leaves neither folder
+    complete."""
+    try:
+        text = (new / DONE).read_text(encoding="utf-8")
+        for path in (new / DONE, folder / DONE, *folder.glob("frame_[0-9]*.png")):
+            path.unlink(missing_ok=True)
+        for path in new.iterdir():
+            path.replace(folder / path.name)
+        (folder / DONE).write_text(text, encoding="utf-8")
+        new.rmdir()
+    except OSError as error:
+        raise FileError(f"{folder}: its frames cannot be replaced: {error}") from error
+
+
 def extract_frames(video: str, folder: pathlib.Path, rate: float, report: Callable[[int], None]) -> int:
     """Writes the sharpest frame of each moment as frame_00001.png and so on. Frames that are there stay, so a stopped run
     continues.
@@ -192,11 +221,10 @@ def extract_frames(video: str, folder: pathlib.Path, rate: float, report: Callab
         raise ArgumentError(f"frames_per_second is {rate}, expected more than 0 and less than 1000")
     done = folder / DONE
     try:
-        facts = os.stat(video)
-        made_of = {"bytes": facts.st_size, "changed": facts.st_mtime_ns, "frames_per_second": rate}
+        made_of = _made_of(video, rate)
         folder.mkdir(parents=True, exist_ok=True)
         known = json.loads(done.read_text(encoding="utf-8")) if done.exists() else {}
-        if {**known, "frames": 0} == {**made_of, "frames": 0}:
+        if {**known, "frames": 0} == made_of:
             if known["frames"]:
                 return int(known["frames"])
         else:
@@ -204,7 +232,7 @@ def extract_frames(video: str, folder: pathlib.Path, rate: float, report: Callab
                 path.unlink()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{video}: its frames cannot be prepared: {error}") from error
-    write_json(done, {**made_of, "frames": 0})
+    write_json(done, made_of)
     count = 0
     for moment, picture in sharpest_frames(_reader()(video, rate), rate):
         path = folder / f"frame_{moment + 1:05d}.png"

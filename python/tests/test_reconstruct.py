@@ -17,6 +17,7 @@ import pytest
 
 import hartsift
 from hartsift import _model_files as files
+from hartsift import _progress
 from hartsift import _reconstruct as reconstruct_module
 from hartsift import _reconstruct_steps as steps
 from hartsift import _video as video
@@ -109,6 +110,31 @@ def test_frames_are_written_once(tmp_path, monkeypatch):
     assert video.extract_frames(clip, out, 2.0, lambda count: None) == 4 and len(read) == 2
     assert (out / names[2]).exists() and (out / names[0]).stat().st_mtime_ns == before
     assert video.extract_frames(clip, out, 4.0, lambda count: None) == 8, "another rate makes them anew"
+
+
+def test_other_frames_wait_for_the_checks(tmp_path, monkeypatch):
+    fake = type(sys)("pycolmap")
+    exec(FAKE_MAPPER, fake.__dict__)
+    monkeypatch.setitem(sys.modules, "pycolmap", fake)
+    pictures = moving_picture(160, 120)
+    monkeypatch.setattr(video, "_reader", lambda: lambda path, rate: iter(
+        [video.Frame(number / 12, lambda number=number: pictures[number]) for number in range(24)]))
+    (tmp_path / "clip.mp4").write_bytes(b"a video")
+    frames = tmp_path / "out" / "frames"
+
+    def run(words, **options):
+        with pytest.raises(hartsift.Error, match=words):
+            hartsift.reconstruct(tmp_path / "clip.mp4", tmp_path / "out", device="cpu", **options)
+        return steps.digests_below(frames)
+
+    before = run("no model")
+    assert len(before) == 4 + 1
+    (tmp_path / "pairs").write_text("frame_00001.png frame_00009.png\n")
+    assert run("the earlier results stay: .*focal length", frames_per_second=4, camera_params=(0, 80, 60, 0)) == before
+    assert run("frame_00009.png", frames_per_second=4, pairs=tmp_path / "pairs") == before
+    assert not (tmp_path / "out" / ".frames.tmp").exists()
+    after = run("no model", frames_per_second=4)
+    assert len(after) == 8 + 1 and not (tmp_path / "out" / ".frames.tmp").exists()
 
 
 def test_video_by_opencv(tmp_path):
@@ -267,7 +293,7 @@ class Terminal(io.StringIO):
 def test_bar_over_all_steps():
     shown = {}
     for stream in (Terminal(), io.StringIO()):
-        progress = reconstruct_module._Progress(stream, {"features": 0.25, "pairs": 0.75}, False)
+        progress = _progress.Progress(stream, {"features": 0.25, "pairs": 0.75}, False)
         for step in ("features", "pairs"):
             with progress.step(step):
                 progress._drawn = 0.0
@@ -325,8 +351,18 @@ def test_poses_of_a_courtyard(tmp_path, photographs):
     assert len(list((out / "undistorted" / "images").iterdir())) == 5
     flat = pycolmap.Reconstruction(str(out / "undistorted" / "sparse" / "0"))  # as gaussian-splatting reads it
     assert {camera.model.name for camera in flat.cameras.values()} <= {"PINHOLE", "SIMPLE_PINHOLE"} and len(flat.images) == 5
+    page, place = out / "report.html", out / "transforms.json"
+    page.write_text("mine")
+    place.write_text("{}")
     again = hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
     assert again == found
+    assert page.read_text() == "mine" and place.read_text() == "{}" and "transforms.json was changed since, and stays" in said.getvalue()
+    with pytest.raises(hartsift.FileError, match="transforms.json: was changed after an earlier run, and is to be replaced"):
+        hartsift.reconstruct(photographs, out, tracks=50, undistorted=True, device="cpu")
+    page.unlink()
+    place.unlink()
+    assert hartsift.reconstruct(photographs, out, undistorted=True, device="cpu") == found
+    assert json.loads(place.read_text()) == content and page.exists()
     refuse_and_keep(tmp_path, photographs, out)
     assert hartsift.reconstruct(photographs, out, undistorted=True, device="cpu") == found
     points_file = out / "sparse" / "0" / "points3D.bin"
@@ -539,7 +575,8 @@ def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypat
     for folder in (one, none, foreign, damaged):
         folder.mkdir()
     (damaged / "reconstruct.json").write_text('{"settings": {}, "written": {"sparse": 3}}')
-    for text in ('{"written": {"sparse": [3]}}', '{"written": {"sparse": {"a": 3}}}', '{"model": {"a": "b"}}', '{"pairs": 3}', '{"mapper": null}', "[]"):
+    for text in ('{"written": {"sparse": [3]}}', '{"written": {"sparse": {"a": 3}}}', '{"model": {"a": "b"}}', '{"files": {"a": 3}}',
+                 '{"pairs": 3}', '{"mapper": null}', "[]"):
         assert not reconstruct_module._is_sound(json.loads(text))
     (foreign / ".DS_Store").write_text("of no importance")
     shutil.copy(sorted(photographs.iterdir())[0], one)

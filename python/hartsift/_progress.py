@@ -1,0 +1,107 @@
+"""Progress of a reconstruction: a bar over all steps, lines, and an end by signals also in native code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import threading
+import time
+from typing import Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, TextIO
+
+from ._names import printable
+
+STOPPED = "stopped; the same command continues"
+_BAR = 24  # characters
+_NATIVE = ("mapper", "files")  # steps that are in pycolmap's code for long
+
+
+@contextlib.contextmanager
+def _ending_by_signals(end: Callable[[int], NoReturn]) -> Iterator[None]:
+    """Lets a thread call end(number) after a signal, because Python's own handlers wait for the end of native code."""
+    source, target = os.pipe()
+    os.set_blocking(target, False)
+
+    def watch() -> None:
+        while (number := os.read(source, 1)[0]) != 0:
+            if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                end(number)
+
+    before = signal.set_wakeup_fd(target)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.write(target, b"\0")
+        watcher.join()
+        os.close(source)
+        os.close(target)
+
+
+class Progress:
+    """A bar over all steps on a terminal, lines on other streams.
+
+    is_program: a signal ends the process also while native code runs.
+    """
+
+    def __init__(self, stream: Optional[TextIO], parts: Mapping[str, float], is_program: bool) -> None:
+        self._stream, self._is_program = stream, is_program
+        self._is_terminal = stream is not None and stream.isatty()
+        self._parts, self._before, self._step = parts, 0.0, ""
+        self._drawn = 0.0
+        self.unfinished: List[pathlib.Path] = []  # folders to remove when a signal ends the process
+        self.seconds: Dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Shows a step while it runs."""
+        start, self._step = time.monotonic(), name
+        self.show(0, 0)
+        with _ending_by_signals(self._stop) if self._is_program and name in _NATIVE else contextlib.nullcontext():
+            yield
+        self.seconds[name] = time.monotonic() - start
+        self._before += self._parts[name]
+
+    def show(self, done: int, total: int) -> None:
+        """Redraws the bar for a step of which `done` of `total` parts are done. total 0: unknown."""
+        now = time.monotonic()
+        if not self._is_terminal or self._stream is None or (done and now - self._drawn < 0.1):
+            return
+        self._drawn = now
+        part = self._before + self._parts[self._step] * (min(done / total, 1.0) if total else 0.0)
+        bar = "#" * round(part * _BAR)
+        of = f" {done} of {total}" if total else ""
+        self._stream.write(f"\r[{bar:-<{_BAR}}] {100 * part:3.0f} % {self._step}{of}\x1b[K")
+        self._stream.flush()
+
+    def say(self, text: str) -> None:
+        """Prints a line."""
+        if self._stream is not None:
+            self._stream.write(("\r\x1b[K" if self._is_terminal else "") + printable(text) + "\n")
+            self._stream.flush()
+
+    def complain(self, text: str) -> None:
+        """Prints a line about a failure, even if the program is quiet."""
+        if self._stream is None and self._is_program:
+            print(printable(text), file=sys.stderr)
+        else:
+            self.say(text)
+
+    def _stop(self, number: int) -> NoReturn:
+        """Ends the process while native code runs."""
+        self.end()
+        print(STOPPED, file=sys.stderr, flush=True)
+        for folder in self.unfinished:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(128 + number)
+
+    def end(self) -> None:
+        """Removes the bar."""
+        if self._is_terminal and self._stream is not None:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
