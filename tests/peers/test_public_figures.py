@@ -1,0 +1,177 @@
+"""bench/public: its list of files, its measures on made matches, its tables and the mode's driver.
+
+Ends with 77, skipped, without NumPy or OpenCV.
+"""
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "public"))
+try:
+    import numpy
+    import public_data
+    import public_measures as measures
+    import public_tables
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+MODE = ROOT / "bench/modes/public.py"
+SHAPES = (480, 640), (480, 640)
+
+
+def turned(angle):
+    cosine, sine = numpy.cos(angle), numpy.sin(angle)
+    return numpy.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]])
+
+
+class Planar(unittest.TestCase):
+    def setUp(self):
+        self.points = numpy.random.default_rng(1).uniform(60, 400, (200, 2))
+        self.shift = numpy.array([[1, 0, 10], [0, 1, -5], [0, 0, 1.0]])
+        self.others = measures.project(self.shift, self.points)
+        self.matches = numpy.stack([numpy.arange(200)] * 2, 1)
+
+    def found(self, others=None, matches=None):
+        return measures.homography_measures(self.shift, self.points, self.others if others is None else others,
+                                            self.matches if matches is None else matches, SHAPES)
+
+    def test_exact_matches(self):
+        found = self.found()
+        self.assertEqual([found[name] for name in ("rep", "score", "mma1", "mma3", "maa")], [1] * 5)
+
+    def test_shifted_matches_and_wrong_ones(self):
+        found = self.found(self.others + (2, 0))
+        self.assertEqual((found["mma1"], found["mma3"], found["maa"]), (0, 1, 2 / 3))
+        wrong = self.matches.copy()
+        wrong[:100, 1] = numpy.roll(wrong[:100, 1], 50)
+        found = self.found(matches=wrong)
+        self.assertAlmostEqual(found["mma3"], 0.5, delta=0.02)
+        self.assertEqual((found["rep"], found["maa"]), (1, 1))
+
+    def test_no_matches(self):
+        found = self.found(matches=numpy.zeros((0, 2), int))
+        self.assertEqual((found["matches"], found["score"], found["mma5"], found["maa"]), (0, 0, 0, 0))
+
+    def test_points_outside_of_the_other_picture_do_not_count(self):
+        far = numpy.vstack([self.points, numpy.full((50, 2), (635.0, 240.0)) + numpy.arange(50)[:, None] * (0, 1)])
+        found = measures.homography_measures(self.shift, far, self.others, self.matches, SHAPES)
+        self.assertEqual(found["rep"], 1)
+
+    def test_each_point_has_one_partner(self):
+        self.assertEqual(measures.one_to_one(numpy.array([(0.0, 0), (1, 0)]), numpy.array([(0.5, 0.0)])), 1)
+        self.assertEqual(measures.one_to_one(numpy.array([(0.0, 0), (1, 0)]), numpy.array([(1.0, 0), (2.5, 0)])), 2)
+        self.assertEqual(measures.one_to_one(numpy.zeros((0, 2)), numpy.array([(0.5, 0.0)])), 0)
+
+    def test_near_points_of_all_cells_are_found(self):
+        first, second = numpy.random.default_rng(4).uniform(0, 40, (2, 150, 2))
+        rows, columns, distances = measures.near_pairs(first, second, 3.0)
+        expected = numpy.argwhere(numpy.linalg.norm(first[:, None] - second, axis=2) <= 3)
+        self.assertEqual(sorted(zip(rows, columns)), list(map(tuple, expected)))
+        self.assertLessEqual(distances.max(), 3)
+
+
+class Poses(unittest.TestCase):
+    def test_pose_error(self):
+        truth = numpy.c_[turned(0.3), (1, 0, 0)]
+        self.assertAlmostEqual(measures.pose_error(truth, truth), 0)
+        self.assertAlmostEqual(measures.pose_error(numpy.c_[turned(0.3), (-7, 0, 0)], truth), 0)
+        self.assertAlmostEqual(measures.pose_error(numpy.c_[turned(0.3 + numpy.radians(4)), (1, 0, 0)], truth), 4)
+        self.assertAlmostEqual(measures.pose_error(numpy.c_[turned(0.3), (1, 1, 0)], truth), 45)
+        self.assertEqual(measures.pose_error(numpy.c_[turned(0.3), (0, 0, 0)], truth), measures.FAILED)
+
+    def test_area(self):
+        self.assertEqual(measures.area_under_recall([0, 2.5, 5, 180], 5).tolist(), [1, 0.5, 0, 0])
+
+    def test_standard_error(self):
+        values = numpy.random.default_rng(2).normal(3, 1, 400)
+        mean, error = measures.mean_and_error(values)
+        self.assertAlmostEqual(mean, values.mean())
+        self.assertAlmostEqual(error, 0.05, delta=0.01)
+        self.assertEqual(measures.mean_and_error(values), (mean, error))
+
+    def test_epipolar_share(self):
+        random, matrix = numpy.random.default_rng(3), numpy.array([[500, 0, 319.5], [0, 500, 239.5], [0, 0, 1]])
+        pose = numpy.c_[turned(0.1), (1, 0.2, 0)]
+        space = random.uniform((-2, -2, 4), (2, 2, 8), (100, 3))
+        seen = [points @ matrix.T for points in (space, space @ pose[:, :3].T + pose[:, 3])]
+        first, second = (points[:, :2] / points[:, 2:] for points in seen)
+        pair = public_data.Pair("", "", "", "", None, (matrix, matrix), pose)
+        self.assertEqual(measures.epipolar_share(pair, first, second), 1)
+        self.assertLess(measures.epipolar_share(pair, first, second + (0, 3)), 0.1)
+
+    def test_cameras_of_reduced_pictures(self):
+        """The centre of a picture stays its centre."""
+        found = public_data.scaled(numpy.array([[800, 0, 320], [0, 800, 240], [0, 0, 1.0]]), 0.5, 0.5)
+        numpy.testing.assert_allclose(found, [[400, 0, 159.5], [0, 400, 119.5], [0, 0, 1]])
+
+
+class Views(unittest.TestCase):
+    def test_a_view_shows_what_its_homography_says(self):
+        """A bright square of a photograph is where the homography maps it."""
+        import cv2
+
+        with tempfile.TemporaryDirectory() as folder:
+            path, image = pathlib.Path(folder) / "photo.png", numpy.zeros((640, 1280, 3), numpy.uint8)
+            image[300:340, 620:660] = 255
+            cv2.imwrite(str(path), image)
+            for kind in ("corners", "turned"):
+                seen = public_data.view(path, kind, 5)[:, :, 0].astype(float)
+                y, x = (numpy.indices(seen.shape) * seen).sum((1, 2)) / seen.sum()
+                expected = measures.project(public_data.view_homography(kind, 5, 640, 320), numpy.array([(319.5, 159.5)]))[0]
+                numpy.testing.assert_allclose((x, y), expected, atol=0.3)
+
+
+class Files(unittest.TestCase):
+    def test_list(self):
+        listed = subprocess.run([sys.executable, "-B", str(MODE), "--list"], capture_output=True, text=True, check=True).stdout
+        repositories = re.findall(r"^# https://github\.com/(\S+) [0-9a-f]{40}$", listed, re.M)
+        paths = public_data.listed_files()
+        self.assertEqual(len(paths) + len(repositories), len(listed.splitlines()))
+        for path, digest in paths.items():
+            self.assertRegex(digest, r"^[0-9a-f]{64}$")
+            self.assertIn("/".join(path.split("/")[:2]), repositories)
+
+    def test_digests_are_checked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "a").write_bytes(b"right")
+            digest = hashlib.sha256(b"right").hexdigest()
+            with mock.patch.object(public_data, "listed_files", return_value={"a": digest}):
+                self.assertEqual(public_data.check_files(folder), [])
+            with mock.patch.object(public_data, "listed_files", return_value={"a": "0" * 64, "b": digest}):
+                self.assertEqual(public_data.check_files(folder), ["other bytes than listed: a", "missing: b"])
+
+    def test_an_empty_folder_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = subprocess.run([sys.executable, "-B", str(MODE), folder, folder + "/out"], capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("missing: ", run.stderr)
+
+
+class Tables(unittest.TestCase):
+    def test_rows_share_their_pairs(self):
+        """A row with fewer pairs is compared on the pairs that all rows have, and times come from files."""
+        records = []
+        for row, scenes, good in (("hartsift root, 2000", "abcd", 1.0), ("OpenCV SIFT, 2000", "abcd", 0.5), ("DISK+LightGlue, 2000", "ab", 1.0)):
+            for scene in scenes:
+                records.append({"row": row, "group": "oxford", "scene": scene, "kind": "pair", "first": scene, "second": scene + "2",
+                                "match_ms": 1, "rep": 0.5, "matches": 9, "score": 0.4, "mma1": 0.1, "mma3": 0.2, "mma5": 0.3, "maa": good})
+                records.append({"row": row, "group": "oxford", "kind": "picture", "first": scene, "features": 7, "ms": 12})
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "times_gpu.json").write_text(json.dumps({"hartsift root, 2000": {"extract_ms": 0.5, "match_ms": 0.25}}))
+            text = public_tables.tables(pathlib.Path(folder), records)
+        self.assertEqual(re.findall(r"^(\d) pairs:$", text, re.M), ["4", "2"])
+        self.assertEqual(text.count("|DISK+LightGlue, 2000|7|"), 1)
+        self.assertEqual(text.count("|0.500 ± 0.000|-0.500 ± 0.000|12 / 1||"), 2)
+        self.assertIn("|12 / 1|0.50 / 0.25|", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
