@@ -362,3 +362,42 @@ def test_origins(path):
     assert [features.origin for features in read] == [first.origin, second.origin]
     with pytest.raises(hartsift.ArgumentError, match="norm l2 in the first list .*root in the second"):
         hartsift.match(*read)
+
+
+def learned(image):
+    """Positions, and descriptors of a network with random weights: two layers over patches."""
+    features = hartsift.extract(image, descriptor="none", max_features=400)
+    patches, _ = hartsift.extract_patches(image, features, dtype=np.float32)
+    random = np.random.default_rng(7)
+    values = patches.reshape(len(patches), -1) - patches.mean((1, 2))[:, None]
+    values = values / (np.linalg.norm(values, axis=1, keepdims=True) + 1e-6)
+    values = np.maximum(values @ random.normal(size=(values.shape[1], 512)), 0) @ random.normal(size=(512, 128))
+    return features.points, values / np.linalg.norm(values, axis=1, keepdims=True)
+
+
+def test_geometry_of_learned_matches(path):
+    """Positions and index pairs of a network are enough to verify matches and to write them to a database."""
+    (points_a, a), (points_b, b) = (
+        learned(hartsift.render_scene(320, 240, 2, *homography)) for homography in ((), (HOMOGRAPHY,))
+    )
+    similar = a @ b.T
+    pairs = np.c_[: len(a), similar.argmax(1)]
+    pairs = pairs[similar.argmax(0)[pairs[:, 1]] == pairs[:, 0]]
+    geometry = hartsift.verify(points_a, points_b, pairs, "homography")
+    assert geometry.found and 30 < geometry.inliers.sum() < len(pairs)
+    corners = np.array([(0, 0, 1), (319, 0, 1), (319, 239, 1), (0, 239, 1.0)])
+    mapped, wanted = (corners @ np.asarray(matrix).T for matrix in (geometry.matrix, HOMOGRAPHY))
+    np.testing.assert_allclose(mapped[:, :2] / mapped[:, 2:], wanted[:, :2] / wanted[:, 2:], atol=2)
+    with hartsift.ColmapDatabase(path) as database:
+        numbers = []
+        for name, points in (("a.png", points_a), ("b.png", points_b)):
+            records = np.zeros(len(points), hartsift.KEYPOINT_DTYPE)
+            records["x"], records["y"], records["sigma"] = *points.T, 1
+            numbers.append(database.add_image(name, hartsift.Features(records, image_size=(320, 240))))
+        database.add_matches(*numbers, pairs, geometry)
+    assert rows(path, "SELECT * FROM descriptors") == []
+    (count, keypoints), = rows(path, "SELECT rows, data FROM keypoints WHERE image_id = 1")
+    positions = np.frombuffer(keypoints, np.float32).reshape(count, -1)[:, :2]
+    np.testing.assert_allclose(positions, points_a + 0.5, atol=1e-4)
+    assert rows(path, "SELECT rows FROM matches") == [(len(pairs),)]
+    assert rows(path, "SELECT rows, config FROM two_view_geometries") == [(geometry.inliers.sum(), 6)]

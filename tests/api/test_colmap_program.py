@@ -503,6 +503,16 @@ class Matches(ColmapCase):
             self.assertIn("matches.txt:", self.match("matches_importer", "--match_list_path", "matches.txt", "--match_type", "raw",
                                                      status=FAILED))
 
+    def test_matches_of_a_file_need_no_descriptors(self):
+        """Keypoints of a network have none that hartsift reads: its matches are verified all the same."""
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
+            database.execute("DELETE FROM descriptors")
+            database.commit()
+        count = self.ask("SELECT min(rows) FROM keypoints")[0][0]
+        self.write("matches.txt", "1.jpg 2.jpg\n".encode() + "".join(f"{i} {i}\n" for i in range(count)).encode())
+        self.match("matches_importer", "--match_list_path", "matches.txt", "--match_type", "raw")
+        self.assertEqual((self.pairs(), self.ask("SELECT rows FROM matches")), ([(1, 2)], [(count,)]))
+
     def test_feature_importer(self):
         os.mkdir(self.path("texts"))
         self.run_it("batch", "photos", "-o", "texts", "--format", "colmap", "--profile", "colmap", "-q")
