@@ -17,7 +17,7 @@ STRECHA = "openMVG/SfM_quality_evaluation/Benchmarking_Camera_Calibration_2008"
 SCENES = ("fountain-P11", "Herz-Jesus-P8")
 QUARTER = 4  # Strecha's pictures are reduced to a quarter of their width and height
 VIEW_SIDE, VIEW_PICTURES, OVERSAMPLING, TURNED_SCALE = 640, 8, 3, 1.7
-NIGHT_PHOTONS, NIGHT_READ_NOISE, BLUR_SIGMA = 40, 2.0, 4.0
+NIGHT_PHOTONS, NIGHT_READ_NOISE, BLUR_SIGMA = 4, 1.0, 4.0
 SCANNET_SIZE = (640, 480)
 
 
