@@ -4,7 +4,7 @@ Checks that its digests equal those of `hartsift batch`, also with a killed node
 equals matching in one process. Measures the rates of both.
 
 usage: cluster [--images 1000] [--pairs-of 60] [--rounds 3] [--cores 2] [--rate-of N,WIDTH,HEIGHT] [--cuda ACTORS]
-           [--writers 3] [--max-features 0] COMMAND
+           [--max-features 0] COMMAND
 COMMAND is hartsift of a build whose library the package uses (HARTSIFT_LIBRARY, PYTHONPATH). Needs hartsift[ray],
 Pillow.
 Rates are measured on one node with --cores cores; with --cuda also one GPU, shared by ACTORS actors.
@@ -29,6 +29,7 @@ from ray_cluster import InTheMiddle, crash_actor, kill_node, one_node, three_nod
 import hartsift.ray
 from hartsift import parquet
 from hartsift._pair_lists import MatchSettings, match_named_pairs, select_pairs
+from hartsift._ray_extract import extract_into
 
 RATE_SCENES = 24
 WRITING = {"ray_remote_args": {"num_cpus": 0.05}, "compression": "zstd"}
@@ -105,14 +106,16 @@ def rate_of_batch(device, arguments, photos, out):
 
 
 def rate_of_ray(arguments, photos, out):
-    """Returns images per second between the first and the last result file, which excludes the start of actors."""
+    """Returns images per second of `python -m hartsift.ray extract` between its first and its last file, which excludes
+    the start of actors."""
     if arguments.cuda:
         share = arguments.cores / arguments.cuda
         actors = {"num_gpus": 1 / arguments.cuda, "num_cpus": share, "concurrency": arguments.cuda}
     else:
         actors = {"concurrency": arguments.cores}
-    found = hartsift.ray.extract(photos, max_features=arguments.max_features, **actors)
-    found.write_parquet(str(out), concurrency=arguments.writers, **WRITING)
+    out.mkdir()
+    for _ in extract_into(str(out), photos, max_features=arguments.max_features, **actors).iter_batches(batch_size=None):
+        pass
     ends = sorted((path.stat().st_mtime, pq.read_metadata(path).num_rows) for path in out.glob("*.parquet"))
     return sum(rows for _, rows in ends[1:]) / (ends[-1][0] - ends[0][0])
 
@@ -151,7 +154,6 @@ def main():
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--rate-of", default="1200,640,480")
     parser.add_argument("--cuda", type=int, default=0)
-    parser.add_argument("--writers", type=int, default=3)
     parser.add_argument("--max-features", type=int, default=0)
     parser.add_argument("--only", choices=["extract", "it", "actor", "node", "match", "rate"])
     parser.add_argument("command")

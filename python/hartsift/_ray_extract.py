@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import math
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
+import posixpath
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
 
 import pyarrow as pa
 import ray
 import ray.data
 
-from ._arrow import table_of_rows
+from ._arrow import ImageRow, feature_schema, table_of_rows
 from ._errors import ArgumentError
 from ._extractor import Extractor
+from ._merge import write_whole
+from ._names import printable, text_of_name
 from ._options import make_options
 from ._samples import ValueRange, checked_range
-from ._sources import ImageSource, extract_rows, find_images, reading_options
+from ._sources import ImageSource, extract_rows, find_images, reading_options, reason_of, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 # slower. It also leaves CPUs for writers. Ray fills nodes up to a half first, so the actors are spread.
 _CLAIM = 0.45
 _BLOCKS_MAX = 4096  # maximum number of blocks of names from a driver, because Ray tracks each of them
+_FILE_BYTES = 32 << 20  # features in memory that WritingActor writes to one file
 
 
 class ExtractionActor:
@@ -50,13 +57,82 @@ class ExtractionActor:
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Extracts the features of the images in a table, which has a column `path` (or `bytes`) and possibly `image`."""
-        columns = batch.to_pydict()
-        paths = [os.fsdecode(one or "") for one in columns.get("path") or columns["image"]]
-        names = [os.fsdecode(one or "") for one in columns.get("image") or paths]
-        contents = columns.get("bytes") or [None] * len(paths)
-        sources = [ImageSource(*one) for one in zip(names, paths, contents)]
-        rows = list(extract_rows(self._extractor, sources, **self._reading))
+        rows = list(extract_rows(self._extractor, _sources_of(batch), **self._reading))
         return table_of_rows(rows, self._text, self._descriptor)
+
+
+def _sources_of(batch: pa.Table) -> List[ImageSource]:
+    columns = batch.to_pydict()
+    paths = [os.fsdecode(one or "") for one in columns.get("path") or columns["image"]]
+    names = [os.fsdecode(one or "") for one in columns.get("image") or paths]
+    contents = columns.get("bytes") or [None] * len(paths)
+    return [ImageSource(*one) for one in zip(names, paths, contents)]
+
+
+class _Written(NamedTuple):
+    """What WritingActor returns for an image: its name, and why its features could not be written, else None."""
+
+    image: str
+    error: Optional[str]
+
+
+def _bytes_of(row: ImageRow) -> int:
+    features = row.features
+    if features is None:
+        return 0
+    return int(features.records.nbytes + (0 if features.descriptors is None else features.descriptors.nbytes))
+
+
+def _files_of(rows: Iterable[ImageRow]) -> Iterator[List[ImageRow]]:
+    """Divides rows among files."""
+    some: List[ImageRow] = []
+    size = 0
+    for row in rows:
+        some.append(row)
+        size += _bytes_of(row)
+        if size >= _FILE_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+class WritingActor(ExtractionActor):
+    """Writes the features to Parquet files in the folder `output`. Through Ray's object store and a task that writes, all
+    features of an image take longer than their extraction.
+
+    The names of files depend on the images only, so a batch that Ray repeats replaces its files.
+    """
+
+    def __init__(self, output: str, **named: Any) -> None:
+        super().__init__(**named)
+        self._system, self._folder = resolve(output)
+        self._writers = ThreadPoolExecutor(self._reading["readers"])
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        """As of ExtractionActor; the result has a row for each image: `image`, and `error` if it could not be written."""
+        sources = _sources_of(batch)
+        names = b"\0".join(itertools.chain.from_iterable((os.fsencode(one.name), os.fsencode(one.path)) for one in sources))
+        key = hashlib.blake2b(names, digest_size=10).hexdigest()
+        rows = extract_rows(self._extractor, sources, **self._reading)
+        writing: List[Future[List[_Written]]] = [
+            self._writers.submit(self._write, some, f"{key}-{number}") for number, some in enumerate(_files_of(rows))
+        ]
+        written = [one for future in writing for one in future.result()]
+        columns = {"image": [text_of_name(one.image) for one in written], "error": [one.error for one in written]}
+        return pa.table(columns, schema=pa.schema([("image", pa.string()), ("error", pa.string())]))
+
+    def _write(self, rows: List[ImageRow], name: str) -> List[_Written]:
+        """Writes a file. If that fails, writes a file for each image, so that only what cannot be written is left out."""
+        try:
+            table = table_of_rows(rows, self._text, self._descriptor)
+            path = posixpath.join(self._folder, f"{name}.parquet")
+            write_whole(self._system, path, iter([table]), feature_schema(self._descriptor))
+        except Exception as error:
+            if len(rows) > 1:
+                return [one for number, row in enumerate(rows) for one in self._write([row], f"{name}-{number}")]
+            return [_Written(rows[0].image, printable(str(reason_of(error))))]
+        return [_Written(row.image, None) for row in rows]
 
 
 def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict[str, Any]:
@@ -124,6 +200,37 @@ def extract(
     Returns:
         Rows as in Parquet files of features (FORMATS.md, "Parquet"), in no defined order.
     """
+    return _mapped(
+        ExtractionActor, {}, images, num_cpus=num_cpus, num_gpus=num_gpus, concurrency=concurrency, batch_size=batch_size,
+        filesystem=filesystem, exif=exif, jpeg_scale=jpeg_scale, strict=strict, value_range=value_range, readers=readers,
+        ray_remote_args=ray_remote_args, **options
+    )  # fmt: skip
+
+
+def extract_into(output: str, images: Any, **given: Any) -> Any:
+    """As ``extract``, into Parquet files in a folder that exists. The Dataset's rows are those of WritingActor."""
+    return _mapped(WritingActor, {"output": output}, images, **given)
+
+
+def _mapped(
+    actor: type,
+    arguments: Dict[str, Any],
+    images: Any,
+    *,
+    num_cpus: float = 1,
+    num_gpus: float = 0,
+    concurrency: Optional[int] = None,
+    batch_size: int = 32,
+    filesystem: Any = None,
+    exif: bool = True,
+    jpeg_scale: int = 1,
+    strict: bool = False,
+    value_range: Optional[ValueRange] = None,
+    readers: Optional[int] = None,
+    ray_remote_args: Optional[Dict[str, Any]] = None,
+    **options: Any,
+) -> Any:
+    """A Dataset of what an actor makes of the images. arguments: those of its constructor besides ExtractionActor's."""
     settings: Dict[str, Any] = dict(options)
     settings.setdefault("device", "cuda" if num_gpus else "cpu")
     settings.setdefault("threads", max(1, int(num_cpus)))
@@ -135,8 +242,9 @@ def extract(
     else:
         names = dataset_of_images(find_images(images, filesystem), batch_size)
     return names.map_batches(
-        ExtractionActor,
+        actor,
         fn_constructor_kwargs={
+            **arguments,
             "options": settings,
             "exif": exif,
             "jpeg_scale": jpeg_scale,

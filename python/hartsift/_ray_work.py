@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ from ._arguments import extraction_options
 from ._errors import ArgumentError, Error, FileError
 from ._merge import files_below, find_files
 from ._names import name_of_text, printable
-from ._ray_extract import dataset_of_images, extract
+from ._ray_extract import dataset_of_images, extract_into
 from ._ray_match import match_pairs
 from ._sources import at, find_images, resolve
 
@@ -54,9 +55,22 @@ def _column(system: Any, path: str, name: str) -> Any:
         raise FileError(text, _library.HS_ERR_IO) from error
 
 
+@contextlib.contextmanager
+def _naming(output: str) -> Iterator[None]:
+    """Names the output in the failure of a Ray task that is due to files."""
+    try:
+        yield
+    except Exception as error:
+        reason = _reason_of(error)
+        if reason is None:
+            raise
+        text = f"{output}: the run ended before its end: {reason}: complete files are kept"
+        raise FileError(text, _library.HS_ERR_IO) from error
+
+
 def _write(dataset: Any, output: str) -> None:
     system, path = resolve(output)
-    try:
+    with _naming(output):
         dataset.write_parquet(
             path,
             filesystem=system,
@@ -65,12 +79,23 @@ def _write(dataset: Any, output: str) -> None:
             compression="zstd",
             use_dictionary=["status", "method", "options"],
         )
-    except Exception as error:
-        reason = _reason_of(error)
-        if reason is None:
-            raise
-        text = f"{output}: the run ended before its end: {reason}: complete files are kept"
-        raise FileError(text, _library.HS_ERR_IO) from error
+
+
+def _count_unwritten(dataset: Any, output: str) -> int:
+    """Runs the extraction, and returns how many images could not be written. Prints each reason once."""
+    counts: "Dict[str, int]" = {}
+    with _naming(output):
+        for some in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+            for image, error in zip(some["image"].to_pylist(), some["error"].to_pylist()):
+                if error is None:
+                    continue
+                reason = error.rpartition(": ")[2]
+                if reason not in counts:
+                    print(f"{image}: {error}", file=sys.stderr)
+                counts[reason] = counts.get(reason, 0) + 1
+    for reason, count in counts.items():
+        print(f"{output}: {count} images could not be written ({reason}); --resume adds them", file=sys.stderr)
+    return sum(counts.values())
 
 
 def _reason_of(error: Optional[BaseException]) -> Optional[BaseException]:
@@ -102,13 +127,18 @@ def extract_images(arguments: argparse.Namespace) -> int:
     """Runs ``extract``. The exit status is 1 if images failed."""
     done = _existing_images(arguments.output, arguments.resume)
     sources = [source for source in find_images(arguments.images) if source.name not in done]
+    unwritten = 0
     if sources:
         ray.init(address=arguments.address, ignore_reinit_error=True)
         options = extraction_options(arguments)
         images = dataset_of_images(sources, arguments.batch_size)
-        dataset = extract(images, batch_size=arguments.batch_size, **_pool(arguments), **options)
-        _write(dataset, arguments.output)
-    return _failures(arguments.output, "images")
+        system, path = resolve(arguments.output)
+        system.create_dir(at(system, path.rstrip("/")), recursive=True)
+        pool = _pool(arguments)
+        unwritten = _count_unwritten(
+            extract_into(arguments.output, images, batch_size=arguments.batch_size, **pool, **options), arguments.output
+        )
+    return max(_failures(arguments.output, "images"), 1 if unwritten else 0)
 
 
 def match_features(arguments: argparse.Namespace) -> int:

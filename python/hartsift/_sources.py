@@ -280,8 +280,8 @@ def extract_rows(
         if isinstance(picture, Picture):
             try:
                 extractor._submit(picture, None)
-            except Error as error:
-                picture = error
+            except Exception as error:  # such as MemoryError
+                picture = reason_of(error)
         waiting.append((source, picture))
     while waiting:
         yield _row_of(extractor, *waiting.popleft())
@@ -292,5 +292,5 @@ def _row_of(extractor: "Extractor", source: ImageSource, picture: Union[Picture,
         return ImageRow(source.name, None, picture, {})
     try:
         return ImageRow(source.name, extractor.wait(), None, _priors_of(picture))
-    except Error as error:
-        return ImageRow(source.name, None, error, {})
+    except Exception as error:
+        return ImageRow(source.name, None, reason_of(error), {})

@@ -189,20 +189,81 @@ def test_rows_without_a_name(photos):
     assert [status == "HS_OK" for status in table["status"].to_pylist()] == [False, False, True]
 
 
-def test_full_disk(cluster, photos, tmp_path, monkeypatch, capsys):
-    """The run ends with a message that says so, and the next run names an incomplete file."""
+def writing_actor(out, **options):
+    from hartsift._ray_extract import WritingActor
+
+    return WritingActor(str(out), options={"device": "cpu", **options}, exif=True, jpeg_scale=1, readers=2)
+
+
+def test_files_of_an_actor(photos, digests, tmp_path, monkeypatch):
+    """Any division into files has the digests of one process, and a repeated batch replaces its files."""
+    write_picture(tmp_path / "flat.png", np.full((60, 70), 9, np.uint8))
+    sources = find_images(photos)[:9]
+    names, paths = [one.name for one in sources] + ["flat.png"], [one.path for one in sources] + [str(tmp_path / "flat.png")]
+    for size, files in ((1 << 30, 1), (20000, 3)):
+        monkeypatch.setattr("hartsift._ray_extract._FILE_BYTES", size)
+        (tmp_path / str(size)).mkdir()
+        for _ in range(2):
+            told = writing_actor(tmp_path / str(size))(pa.table({"image": names, "path": paths}))
+            assert told.to_pydict() == {"image": names, "error": [None] * 10}
+        assert len(os.listdir(tmp_path / str(size))) >= files
+        found = digests_of(tmp_path / str(size))
+        assert len(found.pop("flat.png")) > 0 and found == {name: digests[name] for name in names[:9]}
+
+
+def test_images_that_cannot_be_written(tmp_path):
+    """A file that may not grow ends the image that needs the space, and no other."""
+    import resource
+
+    for number, (width, height) in enumerate(((60, 50), (500, 400), (60, 50))):
+        write_picture(tmp_path / f"{number}.png", hartsift.render_scene(width, height, number + 1))
+    out, paths = tmp_path / "out", [str(tmp_path / f"{number}.png") for number in range(3)]
+    out.mkdir()
+    actor, limits = writing_actor(out), resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30000, limits[1]))
+        told = actor(pa.table({"path": paths}))["error"].to_pylist()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [error is None for error in told] == [True, False, True] and "File too large" in told[1]
+    assert sorted(digests_of(out)) == [paths[0], paths[2]] and all(name.endswith(".parquet") for name in os.listdir(out))
+
+
+def test_memory_that_one_image_lacks(photos, tmp_path, monkeypatch):
+    waits = []
+
+    def wait(self, real=hartsift.Extractor.wait):
+        waits.append(real(self))
+        if len(waits) == 2:
+            raise MemoryError
+        return waits[-1]
+
+    monkeypatch.setattr(hartsift.Extractor, "wait", wait)
+    writing_actor(tmp_path)(pa.table({"path": [one.path for one in find_images(photos)[:3]]}))
+    rows = [row for row, _ in parquet.read(tmp_path, ["image", "status", "error", "x", "y"])]
+    assert [row["status"] for row in rows] == ["HS_OK", "HS_ERR_MEMORY", "HS_OK"]
+
+
+def test_full_disk(photos, tmp_path, capsys):
+    """The run says which images could not be written, or why a task of Ray failed, and the next run names an incomplete
+    file."""
+    from hartsift import _ray_work
+
+    class Found:
+        def iter_batches(self, **_):
+            yield pa.table({"image": ["a", "b", "c"], "error": [None, "x.parquet: No space left", "y.parquet: No space left"]})
+
+    assert _ray_work._count_unwritten(Found(), "out") == 2
+    told = capsys.readouterr().err
+    assert "b: x.parquet: No space left\n" in told and "c:" not in told
+    assert "out: 2 images could not be written (No space left); --resume adds them" in told
+    with pytest.raises(hartsift.FileError, match="out: the run ended before its end: .*No space left"):
+        with _ray_work._naming("out"):
+            raise RuntimeError("task failed") from OSError(28, "No space left on device")
     out = tmp_path / "out"
-
-    def full(self, *arguments, **named):
-        raise RuntimeError("task failed") from OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ray.data.Dataset, "write_parquet", full)
-        assert main(["extract", str(photos), str(out), "--address", cluster.address]) == 1
-    assert "No space left on device" in capsys.readouterr().err
     out.mkdir()
     (out / "part.parquet").write_bytes(b"PAR1cut")
-    assert main(["extract", str(photos), str(out), "--resume", "--address", cluster.address]) == 1
+    assert main(["extract", str(photos), str(out), "--resume"]) == 1
     assert "part.parquet: is incomplete" in capsys.readouterr().err
 
 
