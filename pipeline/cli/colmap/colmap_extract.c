@@ -149,8 +149,10 @@ static cli_exit read_masks(extract_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
   cli_input input = {.load = job->load, .command = COMMAND_TOP};
   const bool has_shared = shared[0] != '\0';
-  if (has_shared && cli_load_mask(&input, shared, &job->camera_pixels, message, sizeof message) != HS_OK)
-    return fail("--ImageReader.camera_mask_path", message);
+  const hs_status loaded =
+      has_shared ? cli_load_mask(&input, shared, &job->camera_pixels, message, sizeof message) : HS_OK;
+  cli_input_free(&input);
+  if (loaded != HS_OK) return fail("--ImageReader.camera_mask_path", message);
   (void)image_masks_make(&job->camera_mask, &input, has_shared ? &job->camera_pixels : NULL, message, sizeof message);
   input.masks = folder[0] != '\0' ? folder : NULL;
   if (image_masks_make(&job->own_masks, &input, NULL, message, sizeof message)) return CLI_DONE;
