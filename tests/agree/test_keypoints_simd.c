@@ -20,12 +20,16 @@ typedef struct runner {
 
 typedef void (*runner_check)(const runner *r, const reference_frame *f, const void *more);
 
-/* Calls `check` for every usable variant and number of threads. */
+/* Calls `check` for every usable variant and number of threads; in the short form with one number, another one in the
+ * next call. */
 static void for_all(stage_queue *const *queues, const char *stage, const reference_frame *f, runner_check check,
                     const void *more) {
+  static size_t calls;
+  calls++;
   for (int v = 0; stage_variant_names[v]; v++) {
     runner r = {.ops = cpu_variant_ops(stage_variant_names[v])};
     for (int t = 0; r.ops && t < stage_threads(); t++) {
+      if (!extent_pairs(calls + (size_t)v, (size_t)t, (size_t)stage_threads())) continue;
       r.queue = queues[t];
       snprintf(r.what, sizeof r.what, "%s %s, %d threads", stage, stage_variant_names[v], stage_thread_counts[t]);
       check(&r, f, more);

@@ -10,14 +10,13 @@
 #include "tests/support/engine_tests.h"
 #include "tests/support/extent.h"
 
-enum { WIDTH = 317, HEIGHT = 239 };
-
 static hs_image scene, half_mask; /* inputs of the sweeps */
 
 static int set_up(void **state) {
-  scene = extraction_scene(WIDTH, HEIGHT, 5, NULL);
-  half_mask = extraction_scene(WIDTH, HEIGHT, 8, NULL);
-  for (int i = 0; i < WIDTH * HEIGHT; i++) ((uint8_t *)(uintptr_t)half_mask.data)[i] &= 64;
+  const int32_t width = extent_is_short() ? 213 : 317, height = extent_is_short() ? 161 : 239;
+  scene = extraction_scene(width, height, 5, NULL);
+  half_mask = extraction_scene(width, height, 8, NULL);
+  for (int i = 0; i < width * height; i++) ((uint8_t *)(uintptr_t)half_mask.data)[i] &= 64;
   return engine_scene_set_up(state);
 }
 
@@ -248,7 +247,8 @@ ENGINE_TEST(ON_GPU, test_user_keypoints) {
 ENGINE_TEST(ON_GPU, test_user_keypoints_by_turns) {
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
   on_cpu.device = HS_DEVICE_CPU;
-  scoped_image tiny = extraction_scene(13, 40, 7, NULL), wide = extraction_scene(1203, 850, 9, NULL);
+  scoped_image tiny = extraction_scene(13, 40, 7, NULL);
+  scoped_image wide = extraction_scene(1203, extent_is_short() ? 170 : 850, 9, NULL);
   const hs_image *images[] = {&scene, &wide, &tiny, &scene};
   enum { IMAGES = sizeof images / sizeof images[0] };
   scoped_context *cpu = extraction_context(&on_cpu), *gpu = extraction_context(&o);
@@ -375,26 +375,27 @@ ENGINE_TEST(ON_GPU, test_small_affine_pictures) {
 /* There are so many affine keypoints that lists overflow at first and each warp processes several; some shapes are
  * long. */
 ENGINE_TEST(ON_GPU, test_many_affine) {
-  scoped_image image = extraction_scene(700, 520, 3, NULL);
+  const int32_t side = extent_is_short() ? 300 : 600;
+  scoped_image image = extraction_scene(side, side, 3, NULL);
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.affine = 1;
   o.contrast = 0.002f;
   o.edge = 100.0f;
-  assert_true(engine_check(&o, &image, NULL, "many") > 6000);
+  assert_true(engine_check(&o, &image, NULL, "many") > (size_t)(side * side / 60));
 }
 
 /* Returns the scene in a layout and type, with colours derived from its gray, and with row padding. The caller frees
  * the pixels with free(). */
 static hs_image in_layout(hs_pixel_layout layout, bool wide) {
   static const int32_t channels_of[] = {1, 2, 3, 3, 4, 4};
-  const int32_t channels = channels_of[layout];
-  const size_t sample = wide ? 2 : 1, stride = (size_t)(WIDTH * channels + 3) * sample;
-  uint8_t *bytes = malloc(stride * HEIGHT);
+  const int32_t channels = channels_of[layout], width = scene.width, height = scene.height;
+  const size_t sample = wide ? 2 : 1, stride = (size_t)(width * channels + 3) * sample;
+  uint8_t *bytes = malloc(stride * (size_t)height);
   assert_non_null(bytes);
-  memset(bytes, 77, stride * HEIGHT);
-  for (int32_t y = 0; y < HEIGHT; y++)
-    for (int32_t x = 0; x < WIDTH * channels; x++) {
-      const uint8_t gray = ((const uint8_t *)scene.data)[y * WIDTH + x / channels];
+  memset(bytes, 77, stride * (size_t)height);
+  for (int32_t y = 0; y < height; y++)
+    for (int32_t x = 0; x < width * channels; x++) {
+      const uint8_t gray = ((const uint8_t *)scene.data)[y * width + x / channels];
       const uint8_t made[4] = {(uint8_t)(gray / 3 + 40), (uint8_t)(255 - gray), (uint8_t)(gray / 2), (uint8_t)x};
       uint8_t *to = bytes + (size_t)y * stride + (size_t)x * sample;
       const uint16_t value = (uint16_t)(made[x % channels] * (wide ? 200 : 1));
@@ -404,8 +405,8 @@ static hs_image in_layout(hs_pixel_layout layout, bool wide) {
         *to = (uint8_t)value;
     }
   return (hs_image){.data = bytes,
-                    .width = WIDTH,
-                    .height = HEIGHT,
+                    .width = width,
+                    .height = height,
                     .stride_bytes = stride,
                     .layout = layout,
                     .type = wide ? HS_U16 : HS_U8};

@@ -5,6 +5,8 @@
 
 #include "tests/support/test.h"
 
+#include "tests/support/extent.h"
+
 static hs_image scene;
 
 BEFORE_TESTS() { scene = extraction_scene(107, 85, 11, NULL); }
@@ -254,6 +256,7 @@ TEST(test_every_place_and_size) {
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int first = -1; first <= 2; first++)
       for (int kind = 0; kind < 3; kind++) {
+        if (!extent_pairs((size_t)(p + kind), (size_t)(first + 1), 4)) continue;
         hs_options o = extraction_options((hs_profile)p);
         o.first_octave = first;
         o.input_blur = first < 0 ? o.input_blur : 0.5f;
@@ -272,6 +275,7 @@ TEST(test_borders_on_variants) {
   const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, 5.0f);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int kind = 0; kind < 2; kind++) {
+      if (!extent_pairs((size_t)p, (size_t)kind, 2)) continue;
       hs_options o = extraction_options((hs_profile)p);
       o.affine = kind == 1;
       o.threads = 1;

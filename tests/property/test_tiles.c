@@ -120,7 +120,7 @@ ENGINE_TEST(ON_ALL, test_profiles) {
   static const char *const names[EXTRACTION_PROFILES] = {"lowe", "opencv", "vlfeat", "colmap"};
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t first = -1; first <= 1; first++) {
-      if (engine_is_gpu() && first != profile % 2 - 1) continue;
+      if (engine_is_gpu() ? first != profile % 2 - 1 : !extent_pairs((size_t)profile, (size_t)(first + 1), 3)) continue;
       hs_options o = options_of(profile);
       o.first_octave = first;
       if (first > 0) o.threads = 1; /* with several threads, scratch would exceed the levels, which are small */
@@ -133,6 +133,7 @@ ENGINE_TEST(ON_CPU, test_odd_sizes) {
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     scoped_image part = extraction_scene(sizes[i][0], sizes[i][1], 9, NULL);
     for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
+      if (!extent_pairs(i, (size_t)profile, EXTRACTION_PROFILES)) continue;
       hs_options o = options_of(profile);
       o.contrast = 0.005f;
       o.first_octave = -(int32_t)(i % 2);
@@ -166,7 +167,9 @@ ENGINE_TEST(ON_CPU, test_variants) {
 ENGINE_TEST(ON_ALL, test_spots) {
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t fine = 0; fine <= 1; fine++) {
-      if (engine_is_gpu() && (profile > HS_PROFILE_OPENCV || fine == profile)) continue;
+      if (engine_is_gpu() ? profile > HS_PROFILE_OPENCV || fine == profile
+                          : !extent_pairs((size_t)profile, (size_t)fine, 2))
+        continue;
       hs_options o = options_of(profile);
       scoped_image image = extraction_spots(fine ? 8 : 16, engine_is_gpu() ? 613 : 413, engine_is_gpu() ? 551 : 351);
       o.contrast = 0.0f;
@@ -387,7 +390,7 @@ ENGINE_TEST(ON_CPU, test_memory) {
   o.contrast = 0.05f; /* gives so few features that the lists keep their initial size */
   const uint64_t whole = whole_bytes(&o, &scene), least = least_bytes(&o, &scene);
   uint64_t before = 0;
-  for (uint64_t most = least; most < whole; most += (whole - least) / 9) {
+  for (uint64_t most = least; most < whole; most += (whole - least) / (extent_is_short() ? 3 : 9)) {
     memory_meter meter = {0};
     const hs_allocator allocator = {metered_alloc, metered_release, &meter};
     hs_options within = o;

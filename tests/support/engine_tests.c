@@ -1,6 +1,8 @@
 /* Runs tests on every engine; see engine_tests.h. */
 #include "tests/support/engine_tests.h"
 
+#include "tests/support/extent.h"
+
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
@@ -76,8 +78,11 @@ hs_features engine_expected(const hs_options *options, const hs_image *image, co
 
 size_t engine_check(const hs_options *o, const hs_image *image, const hs_image *mask, const char *what) {
   scoped_features expected = engine_expected(o, image, mask), got = {0};
+  static bool has_replayed;
   const size_t count = expected.count;
-  const int frames = getenv("HARTSIFT_TEST_SIDE") ? 2 : 3;
+  const bool replays = !getenv("HARTSIFT_TEST_SIDE") && !(extent_is_short() && has_replayed);
+  const int frames = replays ? 3 : 2;
+  has_replayed |= replays;
   scoped_context *c = extraction_context(o);
   for (int i = 0; i < frames; i++) {
     if (hs_extract(c, image, mask, &got) != HS_OK) fail_msg("%s: %s", what, hs_last_error(c));

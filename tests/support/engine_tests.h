@@ -35,7 +35,8 @@ int engine_scene_tear_down(void **state);
  * null, or as for hs_extract. */
 hs_features engine_expected(const hs_options *options, const hs_image *image, const hs_image *mask);
 /* Fails unless frames give the CPU's bytes: launched kernel by kernel, recorded as a graph and, without
- * HARTSIFT_TEST_SIDE, replayed. Returns the number of features. */
+ * HARTSIFT_TEST_SIDE, replayed (in the short form of extent.h only in the first call). Returns the number of
+ * features. */
 size_t engine_check(const hs_options *options, const hs_image *image, const hs_image *mask, const char *what);
 /* Like engine_check; also fails with 20 features or fewer. */
 void engine_check_some(const hs_options *options, const hs_image *image, const hs_image *mask, const char *what);
