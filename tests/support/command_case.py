@@ -41,6 +41,14 @@ def built_with(part):
     return bool(json.loads(subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=True).stdout)["build"].get(part))
 
 
+def is_short():
+    """Whether tests take their short form, as in extent.h: under the address sanitizer unless HARTSIFT_TESTS=whole."""
+    if not COMMAND or os.environ.get("HARTSIFT_TESTS") == "whole":
+        return False
+    with open(COMMAND, "rb") as program:
+        return b"__asan_init" in program.read()
+
+
 def main():
     """Runs the tests of the calling script. Without a command, reports them as skipped."""
     if not COMMAND:
