@@ -12,7 +12,7 @@
 #   faults.*           at three calls of each kind, not at every one
 #   asan               without api.slurm, agree.windows_simd and the saved inputs of fuzz.*, which the fuzz build runs
 #   fuzz               three seconds of new inputs for each target (tests/fuzz/run.sh searches longer)
-#   cuda, without GPU  without the Python package's tests of files, projects and type hints
+#   cuda, without GPU  the tests that choose a device, of library, command and Python package; no program that needs one
 # --whole, for releases, runs everything, the machines of tests/other_machines.sh, and the builds for Windows and macOS of
 # tests/other_systems.sh: hours. HARTSIFT_TESTS=whole does so for one test:
 # HARTSIFT_TESTS=whole ctest --preset asan -R '^agree'
@@ -62,18 +62,34 @@ build() {
     touch "$results/$name.built"
 }
 
-# Without a GPU the CUDA part is compiled for one architecture.
+# programs FOLDER...: the targets of tests/FOLDER's C tests, in one line.
+programs() {
+  local folder
+  for folder; do basename -as .c "tests/$folder"/test_*.c; done | paste -sd ' '
+}
+
+# Without the programs that replay the fuzzer's inputs, which run in its own build.
+build_asan() {
+  local wanted=
+  if [ "$whole" = no ]; then
+    wanted="hartsift_products write_sample_features tests/api/all tests/fake_device/all $(programs unit prim agree golden property api)"
+  fi
+  build asan asan "$wanted"
+}
+
+# Without a GPU the CUDA part is compiled for one architecture, with the tests that test_cuda runs.
 build_cuda() {
-  local architectures=90-real
+  local architectures=90-real wanted
   if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*/*.cu' >/dev/null; then return 0; fi
-  if has_gpu; then architectures=native; fi
-  build cuda-check cuda "" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF
+  wanted="hartsift_products tests/api/all $(programs api prim)"
+  if has_gpu; then architectures=native wanted=; fi
+  build cuda-check cuda "$wanted" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF
 }
 
 # Runs with the processors left by the first build's tests, whose longest programs wait for others or run alone.
 build_the_others() {
   renice -n 19 -p "$BASHPID" >/dev/null || true
-  build asan asan "" || true
+  build_asan || true
   build tsan tsan "${threaded_tests[*]/#*./test_}" || true
   build fuzz fuzz fuzz_targets || true
   build_cuda || true
@@ -109,17 +125,37 @@ test_fuzz() {
   HARTSIFT_FUZZ_SECONDS=3 HARTSIFT_FUZZ_SEED=1 run_tests fuzz --preset fuzz --parallel "$jobs"
 }
 
-# Without a GPU the tests show that a missing device is no error. Tests independent of device and library have run with
-# the first build.
+# Without a GPU the tests show that a missing device is no error: of library, command and package those that choose one. The
+# others have run with the first build.
 test_cuda() {
-  local same='layout|style|places|attacks|float_environment|no_codecs|packages|python_package|python_ray|slurm' ignored=()
-  local tests=(--parallel "$jobs" -L 'api|prim' -E "^api\.($same)$")
-  if has_gpu; then
-    tests=(-E '^api\.python_ray$')
-  elif [ "$whole" = no ]; then
-    ignored=(--ignore-glob='*/test_'{add_to_colmap,parquet,projects,types}.py)
+  local same='layout|style|places|attacks|documents|float_environment|no_codecs|packages|python_package|python_ray|slurm'
+  local chosen ignored=()
+  if [ "$whole" = no ]; then
+    same+='|batch_earlier|batch_resume|driver_on_aarch64|examples_in_python|fault_folders|match_stops|merge|nvcc_choice|pages'
+    same+='|cli_(cameras|database|doubtful|earlier_matches|exif|hostile|image_files|levels|pairs|pictures|scale|sizes)'
+    ignored=(--ignore-glob='*/test_'{add_to_colmap,colmap_database,feature_lists,judging,only_files,opencv_calls,opencv_drop_in}.py)
+    ignored+=(--ignore-glob='*/test_'{pairs,parquet,patches,projects,reconstruct,retrieval,smaller_pictures,types}.py)
   fi
-  PYTEST_ADDOPTS="${ignored[*]}" run_tests cuda-check --test-dir build/cuda-check "${tests[@]}"
+  chosen=(--parallel "$jobs" -L 'api|prim' -E "^api\.($same)$")
+  if has_gpu; then chosen=(-E '^api\.python_ray$') ignored=(); fi
+  PYTEST_ADDOPTS="${ignored[*]}" run_tests cuda-check --test-dir build/cuda-check "${chosen[@]}"
+}
+
+# The tests of the later builds: those with the address sanitizer, which are half of them, and meanwhile the others, whose
+# output follows. A GPU's tests have the machine for themselves.
+test_the_others() {
+  local all=$jobs meanwhile
+  jobs=$(((all + 1) / 2))
+  {
+    test_tsan
+    test_fuzz
+    if ! has_gpu; then test_cuda; fi
+  } >"$results/meanwhile.log" 2>&1 &
+  meanwhile=$! jobs=$all
+  test_asan
+  wait "$meanwhile" || true
+  cat "$results/meanwhile.log"
+  if has_gpu; then test_cuda; fi
 }
 
 rm -rf "$results"
@@ -143,10 +179,7 @@ build_the_others &
 others=$!
 run_tests cpu --preset cpu --parallel "$jobs"
 wait "$others"
-test_asan
-test_tsan
-test_fuzz
-test_cuda
+test_the_others
 if [ "$whole" = yes ]; then
   step "other machines" bash tests/other_machines.sh || true
   step "other systems" bash tests/other_systems.sh "$python" "$results/windows.xml" || true
