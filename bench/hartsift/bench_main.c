@@ -18,6 +18,7 @@ static const struct {
 } modes[] = {
     {"calls", "what callers pay on a GPU: pinned and ordinary memory, user keypoints, in flight", ON_CUDA(mode_calls)},
     {"collection", "rate of many different pictures in flight, from memory", mode_collection},
+    {"database", "what one thread adds to COLMAP's database, and one writes", mode_database},
     {"frames", "a frame on a GPU, host to host and resident", ON_CUDA(mode_frames)},
     {"in-flight", "many images in flight: rate, latency, memory, sizes, split of the octaves", mode_in_flight},
     {"jpeg", "JPEGs decoded on a GPU", ON_CUDA(mode_jpeg)},

@@ -15,6 +15,7 @@
 /* Modes of the program. The usage of a mode is at the top of its file. A mode returns the exit status; 77 if it needs a
  * device and there is none. */
 int mode_collection(int argc, char **argv);
+int mode_database(int argc, char **argv);
 int mode_in_flight(int argc, char **argv);
 int mode_pairs(int argc, char **argv);
 int mode_stages(int argc, char **argv);
