@@ -15,7 +15,7 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 install_packages lintian mmdebstrap
 install_tools
-options=(-DCMAKE_BUILD_TYPE=Release -DHARTSIFT_TESTS=OFF -DHARTSIFT_BENCH=OFF)
+options=(-DCMAKE_BUILD_TYPE=Release -DHARTSIFT_TESTS=OFF -DHARTSIFT_BENCH=OFF -DHARTSIFT_COMMAND_IN_LIBRARY=ON)
 if [ "${HARTSIFT_DEBIAN:-}" = arm64 ]; then
   make_toolchain aarch64
   set_defines aarch64

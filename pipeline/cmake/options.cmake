@@ -8,7 +8,7 @@ option(HARTSIFT_FUZZ "Build the fuzz targets with clang's libFuzzer, in place of
 option(HARTSIFT_WERROR "Treat compiler warnings as errors" OFF)
 option(HARTSIFT_HARDENING "Stack protectors, checked copies, read-only relocations and the like, as distributions build" ON)
 
-option(HARTSIFT_COMMAND_IN_LIBRARY "The command's code in the shared library, so that GPU code is there once; for wheels" OFF)
+option(HARTSIFT_COMMAND_IN_LIBRARY "The command's code in the shared library, so that GPU code is there once; for wheels and Debian packages" OFF)
 set(HARTSIFT_LICENSES "" CACHE PATH "Folder with the licences of libraries that a wheel or an archive has inside")
 
 foreach(feature PNG JPEG TIFF WEBP ZLIB SQLITE)

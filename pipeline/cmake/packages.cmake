@@ -1,7 +1,7 @@
 # Packages by CPack, into packages/ of the build folder: four of Debian's, where dpkg's tools are, and an archive with all of an
 # installation. `cmake --build BUILD --target package` makes them; packages_config.cmake has what differs from one kind to the
 # other, packages_stage.cmake what Debian wants besides.
-if(NOT PROJECT_IS_TOP_LEVEL OR NOT BUILD_SHARED_LIBS OR NOT TARGET hartsift_command OR HARTSIFT_COMMAND_IN_LIBRARY)
+if(NOT PROJECT_IS_TOP_LEVEL OR NOT BUILD_SHARED_LIBS OR NOT TARGET hartsift_command OR SKBUILD)
   return()
 endif()
 
@@ -83,9 +83,13 @@ libhartsift, which extracts and matches SIFT features.")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME hartsift)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION graphics)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SHLIBDEPS ${needs_libraries})
-if(CMAKE_CROSSCOMPILING)
-  set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libhartsift${so_version} ${same}, libc6 (>= 2.28)")
+if(HARTSIFT_COMMAND_IN_LIBRARY OR CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libhartsift${so_version} ${same}")
 endif()
+if(CMAKE_CROSSCOMPILING)
+  string(APPEND CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS ", libc6 (>= 2.28)")
+endif()
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}) # the dependence on libhartsift is above
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS colmap)
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "exact SIFT features, command
 Extracts SIFT features from images, one by one or as batches of many, matches

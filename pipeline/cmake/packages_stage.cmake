@@ -34,6 +34,11 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   endif()
 endforeach()
 
+# Debian's programs find libraries without a path of their own.
+foreach(program hartsift hartsift-colmap)
+  file(RPATH_REMOVE FILE ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/command/usr/bin/${program})
+endforeach()
+
 # The package looks for the library, and for the command, beside itself.
 set(python ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/python3/usr/lib/python3/dist-packages/hartsift)
 set(lib ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/library/usr/lib)

@@ -1,5 +1,5 @@
 # Manual pages and shell completions, which the command itself prints. Where it cannot run here, or is a wheel's, none are made.
-if(NOT TARGET hartsift_command OR HARTSIFT_SANITIZE OR HARTSIFT_COMMAND_IN_LIBRARY)
+if(NOT TARGET hartsift_command OR HARTSIFT_SANITIZE OR SKBUILD)
   return()
 elseif(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   message(STATUS "  manual   no: the command cannot run here to print it (CMAKE_CROSSCOMPILING_EMULATOR is not set)")

@@ -43,7 +43,7 @@ cd /packages
 version=$1
 export DEBIAN_FRONTEND=noninteractive
 start=$(date +%s%N)
-apt-get install -qq --no-install-recommends ./hartsift_*.deb >/dev/null
+apt-get install -qq --no-install-recommends ./hartsift_*.deb ./libhartsift[0-9]*.deb >/dev/null
 hartsift draw @scene:720x400 --max-features 250 --quiet -o picture.png
 echo "from nothing to a picture: $((($(date +%s%N) - start) / 1000000)) ms"
 [ "$(head -c 4 picture.png | tail -c 3)" = PNG ]
