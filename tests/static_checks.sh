@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# cppcheck and clang-tidy on the C sources, and valgrind on the command. tests/support/cppcheck_findings.txt and
-# clang_tidy_findings.txt list false findings with their reasons; any other finding gives exit status 1. Not part of the
-# test run, because it takes a quarter of an hour.
-# Needs on Debian: clang-tidy cppcheck python3 valgrind
+# cppcheck, clang-tidy and Visual C++'s rules (tests/api/check_msvc.sh) on the C sources, and valgrind on the command.
+# tests/support/cppcheck_findings.txt and clang_tidy_findings.txt list false findings with their reasons; any other finding gives
+# exit status 1. Not part of the test run, because it takes a quarter of an hour.
+# Needs on Debian: clang clang-tidy cppcheck g++-mingw-w64-x86-64-posix python3 valgrind
 # usage: bash tests/static_checks.sh COMMAND [FOLDER...]     (COMMAND: a built hartsift; FOLDERs: of sources)
 # COMMAND is in its build folder, whose compile_commands.json clang-tidy uses. Without FOLDERs: all of stages, cpu,
 # pipeline.
@@ -27,6 +27,7 @@ cppcheck -q -j "$(nproc)" --std=c11 --enable=warning,portability --library=posix
   "${folders[@]}"
 echo "cppcheck: no finding"
 python3 tests/support/clang_tidy.py "$(dirname "$command")" "${folders[@]}"
+bash tests/api/check_msvc.sh sources
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -40,7 +40,7 @@ README_WORDS = 1200
 PORTABLE_HEADERS = {
     "assert.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "setjmp.h", "stdalign.h", "stdarg.h",
     "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
-    "arm_acle.h", "arm_neon.h", "emmintrin.h", "immintrin.h",
+    "arm_acle.h", "arm_neon.h", "emmintrin.h", "immintrin.h", "wmmintrin.h",
     "jerror.h", "jpeglib.h", "png.h", "sqlite3.h", "tiffio.h", "webp/decode.h", "webp/demux.h", "zlib.h", "zstd.h",
 }
 # The words are assembled from halves so that this file does not match itself.

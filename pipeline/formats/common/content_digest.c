@@ -128,6 +128,7 @@ hs_status digest_add_file(digest_state *state, const char *path) {
 
 #if defined(__x86_64__)
 #  include <immintrin.h>
+#  include <wmmintrin.h> /* for Visual C++ not part of the former */
 #elif defined(__aarch64__)
 #  include <arm_acle.h>
 
