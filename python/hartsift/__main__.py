@@ -29,6 +29,13 @@ def _run_command(arguments: Sequence[str]) -> NoReturn:
     """Replaces this process by the command, which is next to the library or, in a system's packages, on the PATH."""
     program = _library.command_path()
     try:
+        if sys.platform == "win32":  # execv would end this process at once, with status 0
+            import signal
+            import subprocess
+
+            with subprocess.Popen([program, *arguments]) as process:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command
+                sys.exit(process.wait())
         os.execv(program, ["hartsift", *arguments])
     except OSError as error:
         sys.exit(f"python -m hartsift: {program} does not start: {error.strerror}; install the package again")

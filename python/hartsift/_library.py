@@ -187,10 +187,17 @@ def library_path() -> pathlib.Path:
 
 
 def command_path() -> str:
-    """The command next to the library or, in a system's packages, on the PATH."""
-    program = str(library_path().with_name("hartsift"))
-    scripts = sysconfig.get_path("scripts")  # of a wheel for Windows
-    return program if os.path.exists(program) else shutil.which("hartsift") or shutil.which("hartsift", path=scripts) or program
+    """The command: next to the library; of a wheel for Windows in a folder of scripts; of a system's packages on the PATH."""
+    program = str(library_path().with_name("hartsift.exe" if sys.platform == "win32" else "hartsift"))
+    if os.path.exists(program):
+        return program
+    if sys.platform == "win32":
+        schemes = sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")
+        scripts = (os.path.join(sysconfig.get_path("scripts", scheme), "hartsift.exe") for scheme in schemes)
+        program = next(filter(os.path.exists, scripts), program)
+        if os.path.exists(program):
+            return program
+    return shutil.which("hartsift") or program
 
 
 def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
