@@ -1,15 +1,19 @@
 # Builds for macOS 11 or later with zig's C compiler and headers (PyPI: ziglang):
 # cmake --preset macos -DHARTSIFT_ZIG=FILE [-DHARTSIFT_MAC_PROCESSOR=x86_64]
 set(HARTSIFT_ZIG "$ENV{HARTSIFT_ZIG}" CACHE FILEPATH "The program zig, as in site-packages/ziglang/zig")
-set(HARTSIFT_MAC_PROCESSOR arm64 CACHE STRING "arm64 or x86_64")
+set(processor arm64)
+if(DEFINED ENV{HARTSIFT_MAC_PROCESSOR})
+  set(processor $ENV{HARTSIFT_MAC_PROCESSOR})
+endif()
+set(HARTSIFT_MAC_PROCESSOR ${processor} CACHE STRING "arm64 or x86_64")
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HARTSIFT_ZIG HARTSIFT_MAC_PROCESSOR CMAKE_PREFIX_PATH)
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_VERSION 20.0) # of macOS 11
 set(CMAKE_SYSTEM_PROCESSOR ${HARTSIFT_MAC_PROCESSOR})
 set(target ${HARTSIFT_MAC_PROCESSOR}-macos.11.0)
 string(REPLACE arm64 aarch64 target ${target})
-# zlib and libpng take macros that newer compilers define for those of the first Macs.
-set(CMAKE_C_FLAGS_INIT -fno-define-target-os-macros)
+# zlib and libpng take macros that newer compilers define for those of the first Macs. Codecs stay the library's own business.
+set(CMAKE_C_FLAGS_INIT "-fno-define-target-os-macros -fvisibility=hidden")
 # Scripts of other projects call the compiler by its path alone, so each of zig's programs gets one.
 set(programs ${CMAKE_CURRENT_LIST_DIR}/../../build/zig/${target})
 foreach(program cc c++ ar ranlib)

@@ -9,6 +9,15 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+# CMake asks the machine that builds for its version of macOS, which another system has not. With this, programs find libraries
+# relative to themselves (@rpath).
+if(APPLE AND NOT CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG)
+  set(CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG "-Wl,-rpath,")
+endif()
+# The linker lists the paths of all objects, for debuggers.
+if(APPLE)
+  add_link_options($<$<CONFIG:Release>:-Wl,-S>)
+endif()
 
 if(HARTSIFT_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${HARTSIFT_SANITIZE}>
