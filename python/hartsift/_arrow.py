@@ -101,7 +101,7 @@ def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa
     schema = feature_schema(descriptor)
     found = [row.features for row in rows]
     counts = [None if features is None else len(features) for features in found]
-    records = np.concatenate([np.empty(0, KEYPOINT_DTYPE), *(one.records for one in found if one is not None)])
+    records = [np.empty(0, KEYPOINT_DTYPE), *(one.records for one in found if one is not None)]
     columns: Dict[str, Any] = {
         "image": [text_of_name(row.image) for row in rows],
         "width": [None if one is None else one.image_size[0] for one in found],
@@ -115,7 +115,7 @@ def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa
         "options": [options] * len(rows),
     }
     for name in KEYPOINT_COLUMNS:
-        columns[name] = _lists(pa.array(np.ascontiguousarray(records[name])), counts)
+        columns[name] = _lists(pa.array(np.concatenate([one[name] for one in records])), counts)
     for name in PRIOR_COLUMNS:
         columns[name] = [row.priors.get(name) for row in rows]
     columns["descriptors"] = _descriptor_lists(found, counts, descriptor)
