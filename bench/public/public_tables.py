@@ -2,8 +2,8 @@
 
 A row of a table is a program at a number of features. A table has the pairs that all of its rows have; rows with fewer pairs than
 others are in a second table with the pairs that every program has. Values are means over pairs, with the standard error of
-a bootstrap over pairs after ±. `from root`: paired difference from "hartsift root" with the same number of features, of the
-last measure that has an error (AUC 10 of poses).
+a bootstrap over pairs after ±. `-root`: paired difference from "hartsift root" with the same number of features, of the
+last measure that has an error (AUC@10 of poses).
 """
 import json
 import re
@@ -11,9 +11,8 @@ import re
 import numpy as np
 from public_measures import ANGLE_LIMITS, area_under_recall, mean_and_error
 
-PLANAR = {"oxford": "Oxford: bark, bikes, boat, graf, leuven, trees, ubc, wall", "views": "Views made here: other viewpoints, turned and enlarged",
-          "night": "Night made here", "blur": "Strong blur made here"}
-POSES = {"reichstag": "Reichstag", "scannet": "ScanNet", "strecha": "Strecha: fountain-P11, Herz-Jesus-P8, reduced to 768 x 512"}
+PLANAR = {"oxford": "Oxford", "views": "Views", "night": "Night", "blur": "Strong blur"}
+POSES = {"reichstag": "Reichstag", "scannet": "ScanNet", "strecha": "Strecha"}
 BASE = "hartsift root"
 
 
@@ -48,7 +47,7 @@ def budget_of(row):
 
 
 def order(rows):
-    return sorted(rows, key=lambda row: (budget_of(row), not row.startswith("hartsift"), row))
+    return sorted(rows, key=lambda row: (budget_of(row), not row.startswith("hartsift"), len(row), row))
 
 
 def name_cells(row):
@@ -86,7 +85,7 @@ class Times:
     def __init__(self, folder):
         files = sorted(folder.glob("times_*.json"))
         self.measured = {path.stem.removeprefix("times_"): json.loads(path.read_text(encoding="utf-8")) for path in files}
-        self.columns = ["CPU ms", *(f"{name} ms" for name in self.measured)]
+        self.columns = ["CPU-ms", *(f"{name} ms" for name in self.measured)]
 
     def cells(self, row, pictures, pairs):
         found = [mean_of(pictures.values(), "ms") + "/" + mean_of(pairs.values(), "match_ms")]
@@ -113,7 +112,7 @@ def table(records, group, columns, measures, times):
             features = f"{np.mean([record['features'] for record in pictures[row].values()]):.0f}"
             cells.append([name_cells(row), features, *measures(values[row])[0], difference(main[row], None if main[row] is base else base),
                           *times.cells(row, pictures[row], rows[row])])
-        text += [f"{len(pairs)} pairs:", "", *lines([group, "at most", "features", *columns, "from root", *times.columns], cells)]
+        text += [f"{len(pairs)} pairs:", "", *lines([group, "max", "features", *columns, "-root", *times.columns], cells)]
     return text
 
 
@@ -135,7 +134,7 @@ def sequences(records):
         scenes = sorted({pair[0] for pair in pairs})
         chosen = [row for row in order(chosen) if budget_of(row) == min(map(budget_of, chosen))]
         cells = [[name_cells(row), *(f"{np.mean([rows[row][pair]['maa'] for pair in pairs if pair[0] == scene]):.2f}" for scene in scenes)] for row in chosen]
-        text += lines([f"mAA, {len(pairs)} pairs", "at most", *scenes], cells)
+        text += lines([f"mAA, {len(pairs)} pairs", "max", *scenes], cells)
     return text
 
 
@@ -146,7 +145,7 @@ def models(records):
     for scene in sorted({record["scene"] for record in found}):
         rows = {record["row"]: record for record in found if record["scene"] == scene}
         cells = [[name_cells(row), *(f"{rows[row][name]:.{digits}f}" if name in rows[row] else "" for name, digits in names.items())] for row in order(rows)]
-        text += lines([f"{scene}, {next(iter(rows.values()))['of']} pictures", "at most", "with pose", "points", "track", "reprojection px", "rotation deg", "position %"], cells)
+        text += lines([f"{scene}, {next(iter(rows.values()))['of']} pictures", "max", "posed", "points", "track", "px", "degrees", "position%"], cells)
     return text
 
 
@@ -159,11 +158,11 @@ def tables(folder, records):
         text += [f"{about['date']}, commit {about['commit']}, {about['processor']}; {packages}.", ""]
     for group, heading in PLANAR.items():
         if by_row(records, group, "pair"):
-            text += [f"## {heading}", "", *table(records, group, ("matches", "rep", "score", "MMA 1", "MMA 3", "mAA"), planar, times)]
+            text += [f"## {heading}", "", *table(records, group, ("matches", "rep", "score", "MMA@1", "MMA@3", "mAA"), planar, times)]
             text += sequences(records) if group == "oxford" else []
     for group, heading in POSES.items():
         if by_row(records, group, "pair"):
-            columns = ("matches", "precision", *(f"AUC {limit}" for limit in ANGLE_LIMITS))
+            columns = ("matches", "precision", *(f"AUC@{limit}" for limit in ANGLE_LIMITS))
             text += [f"## {heading}", "", *table(records, group, columns, poses, times)]
     if any(record["kind"] == "model" for record in records):
         text += ["## Reconstructions", "", *models(records)]

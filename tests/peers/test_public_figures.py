@@ -3,6 +3,7 @@
 Ends with 77, skipped, without NumPy or OpenCV.
 """
 import hashlib
+import importlib.util
 import json
 import pathlib
 import re
@@ -17,7 +18,9 @@ sys.path.insert(0, str(ROOT / "bench" / "public"))
 try:
     import numpy
     import public_data
+    import public_extractors
     import public_measures as measures
+    import public_scenes
     import public_tables
 except ImportError as error:
     print(f"skipped: {error}")
@@ -127,6 +130,25 @@ class Views(unittest.TestCase):
                 y, x = (numpy.indices(seen.shape) * seen).sum((1, 2)) / seen.sum()
                 expected = measures.project(public_data.view_homography(kind, 5, 640, 320), numpy.array([(319.5, 159.5)]))[0]
                 numpy.testing.assert_allclose((x, y), expected, atol=0.3)
+
+
+@unittest.skipUnless(importlib.util.find_spec("pycolmap"), "no pycolmap")
+class Scenes(unittest.TestCase):
+    def test_exact_matches_give_the_true_cameras(self):
+        matrix = numpy.array([[500, 0, 319.5], [0, 500, 239.5], [0, 0, 1]])
+        space = numpy.random.default_rng(4).uniform((-2, -1.5, 4), (2, 1.5, 8), (300, 3))
+        cameras, features = {}, {}
+        for number in range(4):
+            pose = numpy.c_[turned(0.05 * number), (-0.4 * number, 0.05 * number, 0)]
+            seen = (space @ pose[:, :3].T + pose[:, 3]) @ matrix.T
+            cameras[f"{number}.jpg"] = matrix, pose
+            features[f"{number}.jpg"] = public_extractors.Features(seen[:, :2] / seen[:, 2:])
+        pairs = numpy.stack([numpy.arange(300)] * 2, 1)
+        matches = {(a, b): pairs for a in cameras for b in cameras if a < b}
+        found = public_scenes.reconstruct(cameras, dict.fromkeys(cameras, (480, 640)), features, matches)
+        self.assertEqual(found["images"], 4)
+        self.assertLess(found["rotation_deg"], 0.01)
+        self.assertLess(found["position_percent"], 0.1)
 
 
 class Files(unittest.TestCase):
