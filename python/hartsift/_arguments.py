@@ -94,8 +94,9 @@ def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> 
 
 def run_parsed(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
     """As ``run``, for parsed arguments."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for name in ("SIGTERM", "SIGHUP", "SIGBREAK"):  # Windows has the last one in place of SIGHUP
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     work: Callable[[argparse.Namespace], int] = parsed.run
     try:

@@ -22,12 +22,14 @@ _NATIVE = ("mapper", "files")  # steps that are in pycolmap's code for long
 @contextlib.contextmanager
 def _ending_by_signals(end: Callable[[int], NoReturn]) -> Iterator[None]:
     """Lets a thread call end(number) after a signal, because Python's own handlers wait for the end of native code."""
+    ending = [getattr(signal, name, 0) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")]
     source, target = os.pipe()
-    os.set_blocking(target, False)
+    if sys.platform != "win32":
+        os.set_blocking(target, False)
 
     def watch() -> None:
         while (number := os.read(source, 1)[0]) != 0:
-            if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number in ending:
                 end(number)
 
     before = signal.set_wakeup_fd(target)

@@ -318,7 +318,7 @@ class _Work:
         paths, unreadable, passed_over = find_image_paths(str(self.images), self.settings["masks"])
         for message in unreadable:
             self._complain(message)
-        self.names = sorted((os.path.relpath(path, self.images) for path in paths), key=os.fsencode)
+        self.names = sorted((os.path.relpath(path, self.images).replace(os.sep, "/") for path in paths), key=os.fsencode)
         for name in self.names:
             if not name.isascii() and printable(name) != name:
                 raise FileError(f"{printable(name)}: the name is not UTF-8, which pycolmap needs: rename it")
@@ -539,7 +539,7 @@ def _check_paths(source: str, folder: str, masks: Optional[str]) -> None:
         raise ArgumentError(f"{source}: expected a folder of photographs, or a video: {', '.join(VIDEO_ENDINGS)}")
     if masks is not None and os.path.realpath(masks) == os.path.realpath(source):
         raise ArgumentError(f"--masks '{masks}': is the folder of the photographs: expected another one, with NAME.png for the image NAME")
-    if os.path.isdir(source) and f"{os.path.realpath(folder)}/".startswith(f"{os.path.realpath(source)}/"):
+    if os.path.isdir(source) and os.path.join(os.path.realpath(folder), "").startswith(os.path.join(os.path.realpath(source), "")):
         raise ArgumentError(f"{folder}: the output is in the folder of the photographs, and would be read as some: choose another folder")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import importlib
 import itertools
@@ -17,6 +16,7 @@ import signal
 import sqlite3
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -24,6 +24,11 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from . import _library
 from ._errors import ArgumentError, DeviceError, FileError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 ALL_PAIRS_MAX = 300  #: largest number of photographs of which all pairs are matched
 _NEIGHBOURS = 40  # pairs per image in a larger collection
@@ -72,25 +77,41 @@ def _forward_lines(stream: Any, say: Callable[[str], None], last: List[str], is_
         last[:] = [text]
 
 
+def _open_lock(folder: pathlib.Path) -> int:
+    if sys.platform == "win32":  # where folders cannot be opened
+        return os.open(folder / ".hartsift-lock", os.O_RDWR | os.O_CREAT | os.O_NOINHERIT)
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Returns False if another process holds the lock."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:  # the file system has no locks
+        pass
+    return True
+
+
 @contextlib.contextmanager
 def locked(folder: pathlib.Path, say: Callable[[str], None]) -> Iterator[int]:
     """Keeps other runs out of the folder. Gives a descriptor; a process that inherits it holds the lock as well, so that
-    the next run waits for a command whose parent was killed.
+    the next run waits for a command whose parent was killed. On Windows no process inherits it.
     """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = _open_lock(folder)
     try:
         for attempt in itertools.count():
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _try_lock(descriptor):
                 break
-            except BlockingIOError:
-                if attempt == 0:
-                    say(f"{folder}: another run is at work there; waiting up to {_WAIT_S} s for its end")
-                if attempt * _LOOK_S >= _WAIT_S:
-                    raise FileError(f"{folder}: another run is at work there") from None
-                time.sleep(_LOOK_S)
-            except OSError:  # the file system has no locks
-                break
+            if attempt == 0:
+                say(f"{folder}: another run is at work there; waiting up to {_WAIT_S} s for its end")
+            if attempt * _LOOK_S >= _WAIT_S:
+                raise FileError(f"{folder}: another run is at work there")
+            time.sleep(_LOOK_S)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -131,6 +152,13 @@ def check_settings(given: Mapping[str, Any]) -> None:
                             lambda count: None)
 
 
+def _link_or_copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    try:
+        target.symlink_to(source)
+    except OSError:  # Windows allows links to some users only
+        shutil.copyfile(source, target)
+
+
 def check_extraction(given: Mapping[str, Any], images: pathlib.Path, names: Sequence[str]) -> None:
     """Refuses settings with which no two photographs give features, such as masks that cannot be read. Tries a few of them
     in a database of its own."""
@@ -141,7 +169,7 @@ def check_extraction(given: Mapping[str, Any], images: pathlib.Path, names: Sequ
         while done < len(names):
             for name in names[done : done + count]:
                 (photographs / name).parent.mkdir(parents=True, exist_ok=True)
-                (photographs / name).symlink_to(images.absolute() / name)
+                _link_or_copy(images.absolute() / name, photographs / name)
             said.clear()
             run_command(["batch", str(photographs), "-o", str(database), "--resume", "--replace", *extraction_options(given)], -1, said.append,
                         lambda number: None)
@@ -181,8 +209,12 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
     failed: List[str] = []
     program = _library.command_path()
     # The command has its own process group, so that a terminal's Ctrl-C reaches it only once, through this process.
+    apart: Dict[str, Any] = {"start_new_session": True, "pass_fds": [lock] if lock >= 0 else []}
+    stop: int = signal.SIGINT
+    if sys.platform == "win32":
+        apart, stop = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}, signal.CTRL_BREAK_EVENT
     with subprocess.Popen([program, *arguments, "--json", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, start_new_session=True, pass_fds=[lock] if lock >= 0 else []) as running:
+                          stderr=subprocess.PIPE, **apart) as running:
         assert running.stdout is not None
         last: List[str] = []
         is_stopped = threading.Event()
@@ -196,7 +228,7 @@ def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None],
             status = running.wait()
         except BaseException:
             is_stopped.set()
-            running.send_signal(signal.SIGINT)
+            running.send_signal(stop)
             running.wait()
             raise
         forwarding.join()
@@ -594,7 +626,7 @@ def unfinished(folder: pathlib.Path) -> pathlib.Path:
 def files_below(folder: pathlib.Path) -> List[str]:
     """Returns the names of all files in a folder and its subfolders."""
     found = (os.path.relpath(os.path.join(place, name), folder) for place, _, names in os.walk(folder) for name in names)
-    return sorted(found, key=os.fsencode)
+    return sorted((name.replace(os.sep, "/") for name in found), key=os.fsencode)
 
 
 def digest_of_file(path: pathlib.Path) -> str:
@@ -633,7 +665,8 @@ def _empty_folders(folder: pathlib.Path) -> List[str]:
         found += [os.path.join(place, name) for name in folders if os.path.islink(os.path.join(place, name))]
         if not folders and not names and place != str(folder):
             found.append(place)
-    return [name for name in sorted(os.path.relpath(place, folder) for place in found) if not _EMPTY.match(name)]
+    there = sorted(os.path.relpath(place, folder).replace(os.sep, "/") for place in found)
+    return [name for name in there if not _EMPTY.match(name)]
 
 
 def check_own(folder: pathlib.Path, own: Mapping[str, str]) -> None:

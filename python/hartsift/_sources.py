@@ -118,7 +118,7 @@ def _local_images(place: str, folder: str) -> List[Tuple[str, str]]:
     for message in unreadable:
         warnings.warn(f"{message}: its images are left out", UserWarning, stacklevel=2)
     _warn_of_others(place, passed_over)
-    return [(os.path.relpath(path, folder), path) for path in paths]
+    return [(os.path.relpath(path, folder).replace(os.sep, "/"), path) for path in paths]
 
 
 def _remote_images(place: str, system: Any, folder: str) -> List[Tuple[str, str]]:
