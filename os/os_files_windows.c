@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -601,9 +602,20 @@ static FILE *open_temporary(void) {
   return stream;
 }
 
+/* A file that os_text_close has emptied for the next text: a batch writes one for each image. */
+static _Atomic(FILE *) spare;
+
 bool os_text_open(os_text *text) {
-  *text = (os_text){.stream = open_temporary()};
+  FILE *kept = atomic_exchange(&spare, NULL);
+  *text = (os_text){.stream = kept ? kept : open_temporary()};
   return text->stream != NULL;
+}
+
+/* Empties a file, so that its memory is free, and keeps it. False: nothing is known of its content. */
+static bool give_back(FILE *stream) {
+  const bool empty = fseek(stream, 0, SEEK_SET) == 0 && os_truncate(_fileno(stream), 0);
+  FILE *other = empty ? atomic_exchange(&spare, stream) : stream;
+  return !other || fclose(other) == 0;
 }
 
 bool os_text_flush(os_text *text) {
@@ -626,7 +638,7 @@ bool os_text_flush(os_text *text) {
 
 bool os_text_close(os_text *text) {
   const bool flushed = os_text_flush(text);
-  const bool done = fclose(text->stream) == 0 && flushed;
+  const bool done = give_back(text->stream) && flushed;
   text->stream = NULL;
   if (done) return true;
   free(text->text);
