@@ -338,6 +338,7 @@ hs_status hs_read_image_list(const void *text, size_t size, const char *source, 
       return hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes,
                              "%s: is no text: expected a folder, or a list with one image a line", source);
     char *name = copy_line(at, length, !zero_ended);
+    if (name) os_normalise_path(name);
     const bool done = name && (name[0] == '\0' || search->take(search->user, name) != 0);
     free(name);
     if (!done) return HS_ERR_MEMORY;

@@ -220,9 +220,9 @@ HS_API hs_status hs_find_images(const char *folder, const hs_image_search *searc
 
 /* Gives search->take each non-empty line of a list of images in UTF-8 (text, size bytes), in order, without line ends
    and without a byte-order mark before the first. zero_ended 1: names end with zero bytes instead of line feeds. A
-   line "-" is given as "./-", because it names a file. source: name of the list for messages. message: null, or gets
-   the reason of a failure. Statuses: HS_ERR_ARGUMENT (null, UTF-16, zero bytes in a list of lines), HS_ERR_MEMORY (as
-   above). */
+   line "-" is given as "./-", because it names a file; on Windows '\\' is given as '/'. source: name of the list for
+   messages. message: null, or gets the reason of a failure. Statuses: HS_ERR_ARGUMENT (null, UTF-16, zero bytes in a
+   list of lines), HS_ERR_MEMORY (as above). */
 HS_API hs_status hs_read_image_list(const void *text, size_t size, const char *source, int32_t zero_ended,
                                     const hs_image_search *search, char *message, size_t message_bytes);
 

@@ -369,6 +369,7 @@ static bool read_pair(matches_file *from, char *names) {
     cli_error(COMMAND_TOP, "%s:%zu: '%s': expected two names", from->path, from->line, names);
     return false;
   }
+  os_normalise_path(names);
   *separator = '\0';
   const database_image *a = image_of(from, names);
   const database_image *b = image_of(from, separator + 1 + strspn(separator + 1, " \t"));

@@ -131,6 +131,7 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
     return cli_fail(CLI_FAILED, COMMAND_MATCH,
                     "%s%s:%zu: has one name, '%s': expected two, with a space or a tab between", cli_hint("--pairs: "),
                     file->path, number, line);
+  os_normalise_path(line);
   *separator = '\0';
   const char *const names[2] = {line, separator + 1};
   for (size_t i = 0; i < 2; i++) {
