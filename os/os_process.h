@@ -44,6 +44,10 @@ void os_error_text(int error, char *text, size_t bytes);
 /* Compares texts in ASCII letters of either case, whatever the locale: 0 if they are equal. */
 int os_compare_caseless(const char *one, const char *other);
 
+/* Returns a variable of the environment in UTF-8; null: there is none. getenv has the code page of Windows. On Windows
+   for one thread of a program; valid until the program ends. */
+const char *os_variable(const char *name);
+
 /* Sets a variable of the environment; value null: removes it. replaces false: an existing variable stays. */
 void os_set_variable(const char *name, const char *value, bool replaces);
 
@@ -92,13 +96,15 @@ void os_stop_restore(const os_stop_signals *signals);
 
 /* ---- programs */
 
-/* Character between the folders of PATH, and the ending of programs. */
+/* Character between the folders of PATH, the ending of programs, and the name of Python. */
 #ifdef _WIN32
 #  define OS_PATH_SEPARATOR ";"
 #  define OS_PROGRAM_ENDING ".exe"
+#  define OS_PYTHON         "python"
 #else
 #  define OS_PATH_SEPARATOR ":"
 #  define OS_PROGRAM_ENDING ""
+#  define OS_PYTHON         "python3"
 #endif
 
 /* Gets the path of this process's program. */

@@ -77,6 +77,8 @@ void os_error_text(int error, char *text, size_t bytes) {
 
 int os_compare_caseless(const char *one, const char *other) { return strcasecmp(one, other); }
 
+const char *os_variable(const char *name) { return getenv(name); }
+
 void os_set_variable(const char *name, const char *value, bool replaces) {
   if (value)
     (void)setenv(name, value, replaces);

@@ -67,9 +67,13 @@ void os_error_text(int error, char *text, size_t bytes) {
 
 int os_compare_caseless(const char *one, const char *other) { return _stricmp(one, other); }
 
+/* Sets the variable that child processes get and, in the code page, that of getenv. */
 void os_set_variable(const char *name, const char *value, bool replaces) {
   if (value && !replaces && getenv(name)) return;
-  (void)_putenv_s(name, value ? value : "");
+  wchar_t *wide_name = os_wide_text(name), *wide_value = os_wide_text(value ? value : "");
+  if (wide_name && wide_value) (void)_wputenv_s(wide_name, wide_value);
+  free(wide_name);
+  free(wide_value);
 }
 
 /* ---- libraries. Only those of the system. */
@@ -88,7 +92,7 @@ void *os_library_function(void *library, const char *name) {
   return pointer;
 }
 
-/* ---- arguments */
+/* ---- arguments and variables */
 
 typedef struct argument_list {
   char **texts;
@@ -106,6 +110,20 @@ static bool append(argument_list *list, char *text) {
   longer[list->count++] = text;
   longer[list->count] = NULL;
   return true;
+}
+
+const char *os_variable(const char *name) {
+  static argument_list kept; /* the texts that were returned, each once */
+  wchar_t *wide_name = os_wide_text(name);
+  const wchar_t *wide = wide_name ? _wgetenv(wide_name) : NULL;
+  char *text = wide ? os_utf8_text(wide) : NULL;
+  free(wide_name);
+  for (size_t i = 0; text && i < kept.count; i++) {
+    if (strcmp(kept.texts[i], text) != 0) continue;
+    free(text);
+    return kept.texts[i];
+  }
+  return append(&kept, text) ? text : NULL;
 }
 
 static int compare_texts(const void *one, const void *other) {
@@ -220,7 +238,7 @@ static BOOL WINAPI handle_event(DWORD event) {
     return TRUE;
   }
   if (clean_up) clean_up();
-  return FALSE; /* the next handler ends the process */
+  ExitProcess((UINT)STATUS_CONTROL_C_EXIT);
 }
 
 void os_on_end(void (*clean)(void)) {

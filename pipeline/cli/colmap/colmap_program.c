@@ -23,7 +23,7 @@ static const char tried_variable[] = "HARTSIFT_COLMAP_TRIED";
 enum { PATH_BYTES = 4096, LINE_BYTES = 256 };
 
 static bool was_tried(const char *path) {
-  const char *tried = getenv(tried_variable);
+  const char *tried = os_variable(tried_variable);
   const size_t length = strlen(path);
   for (const char *at = tried; at && *at != '\0';) {
     const size_t span = strcspn(at, "\n");
@@ -34,7 +34,7 @@ static bool was_tried(const char *path) {
 }
 
 static void note_tried(const char *path) {
-  const char *tried = getenv(tried_variable);
+  const char *tried = os_variable(tried_variable);
   char *text = cli_join(path, "\n", tried ? tried : "");
   if (text) os_set_variable(tried_variable, text, true);
   free(text);
@@ -44,14 +44,14 @@ static void note_tried(const char *path) {
    it. */
 static bool is_other_program(const char *path) {
   os_info info;
-  const char *script = getenv("HARTSIFT_COLMAP_SCRIPT");
+  const char *script = os_variable("HARTSIFT_COLMAP_SCRIPT");
   if (!os_info_of(path, &info) || info.kind != OS_REGULAR || !os_may(path, OS_MAY_RUN) || was_tried(path)) return false;
   return !os_is_this_program(path) && !(script && cli_is_same_file(path, script));
 }
 
 /* Finds a program in PATH. */
 static bool find_in_path(const char *name, char path[PATH_BYTES]) {
-  const char *folders = getenv("PATH");
+  const char *folders = os_variable("PATH");
   for (const char *at = folders; at && *at != '\0';) {
     const size_t span = strcspn(at, OS_PATH_SEPARATOR);
     const int length =
@@ -66,20 +66,20 @@ typedef enum backend_kind { BACKEND_NONE, BACKEND_COLMAP, BACKEND_PYCOLMAP, BACK
 
 /* Finds COLMAP and the path of its program. */
 static backend_kind find_colmap(char path[PATH_BYTES]) {
-  const char *named = getenv("HARTSIFT_COLMAP");
-  if (!named || named[0] == '\0' || was_tried(named))
-    return find_in_path("colmap", path) ? BACKEND_COLMAP : BACKEND_NONE;
-  if (strcmp(named, "pycolmap") == 0) return BACKEND_PYCOLMAP;
-  snprintf(path, PATH_BYTES, "%s", named);
-  const bool found = strchr(named, '/') ? is_other_program(path) : find_in_path(named, path);
+  const char *named = os_variable("HARTSIFT_COLMAP");
+  snprintf(path, PATH_BYTES, "%s", named ? named : "");
+  os_normalise_path(path);
+  if (path[0] == '\0' || was_tried(path)) return find_in_path("colmap", path) ? BACKEND_COLMAP : BACKEND_NONE;
+  if (strcmp(path, "pycolmap") == 0) return BACKEND_PYCOLMAP;
+  const bool found = strchr(path, '/') ? is_other_program(path) : find_in_path(named, path);
   return found ? BACKEND_COLMAP : BACKEND_WRONG;
 }
 
 /* ------------------------------------------------------------------ pycolmap */
 
 static const char *python_name(void) {
-  const char *named = getenv("HARTSIFT_PYTHON");
-  return named && named[0] != '\0' ? named : "python3";
+  const char *named = os_variable("HARTSIFT_PYTHON");
+  return named && named[0] != '\0' ? named : OS_PYTHON;
 }
 
 /* Finds the folder of the package. It is not imported, which takes time, and not searched in the current folder. */
@@ -128,7 +128,7 @@ static int pass_to_pycolmap(char **argv) {
   memcpy(all + 4, argv + 1, count * sizeof *all); /* copies the null at the end too */
   fflush(stdout);
   os_replace_program(all[0], all);
-  if (getenv("HARTSIFT_PYTHON") && errno != 0)
+  if (os_variable("HARTSIFT_PYTHON") && errno != 0)
     cli_error(COMMAND_TOP, "HARTSIFT_PYTHON '%s': cannot be started: %s", all[0], strerror(errno));
   else
     fprintf(stderr, "%s\n", message);
@@ -141,7 +141,7 @@ int colmap_pass_on(char **argv) {
   const backend_kind kind = find_colmap(path);
   if (kind == BACKEND_WRONG) {
     cli_error(COMMAND_TOP, "HARTSIFT_COLMAP '%s': expected another program that can be started, or pycolmap",
-              getenv("HARTSIFT_COLMAP"));
+              os_variable("HARTSIFT_COLMAP"));
     return 1;
   }
   if (kind != BACKEND_COLMAP) return pass_to_pycolmap(argv);
