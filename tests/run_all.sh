@@ -62,6 +62,9 @@ build() {
     touch "$results/$name.built"
 }
 
+# Levels of vector code that these builds do not compile again: the first build's tests and the address sanitizer's run them.
+to_avx2=(-DHARTSIFT_COMPILER_HAS_avx512=OFF -DHARTSIFT_COMPILER_HAS_avx512vnni=OFF)
+
 # programs FOLDER...: the targets of tests/FOLDER's C tests, in one line.
 programs() {
   local folder
@@ -79,18 +82,18 @@ build_asan() {
 
 # Without a GPU the CUDA part is compiled for one architecture, with the tests that test_cuda runs.
 build_cuda() {
-  local architectures=90-real wanted
+  local architectures=90-real options=("${to_avx2[@]}") wanted
   if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*/*.cu' >/dev/null; then return 0; fi
   wanted="hartsift_products tests/api/all $(programs api prim)"
-  if has_gpu; then architectures=native wanted=; fi
-  build cuda-check cuda "$wanted" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF
+  if has_gpu; then architectures=native options=() wanted=""; fi
+  build cuda-check cuda "$wanted" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" -DHARTSIFT_{PEERS,BENCH}=OFF "${options[@]}"
 }
 
 # Runs with the processors left by the first build's tests, whose longest programs wait for others or run alone.
 build_the_others() {
   renice -n 19 -p "$BASHPID" >/dev/null || true
   build_asan || true
-  build tsan tsan "${threaded_tests[*]/#*./test_}" || true
+  build tsan tsan "${threaded_tests[*]/#*./test_}" "${to_avx2[@]}" || true
   build fuzz fuzz fuzz_targets || true
   build_cuda || true
 }
