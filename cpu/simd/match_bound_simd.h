@@ -28,6 +28,7 @@
 /* Lanes of the products: 32 bits where four bytes are multiplied in one instruction, else 16. */
 #if DOT_VALUES == 4
 typedef int32_t bound_lane;
+#  define BOUND_VALUES                   4 /* values that a lane multiplies in one product */
 #  define BOUND_LANE_MIN                 INT32_MIN
 #  define BOUND_LANE_MAX                 INT32_MAX
 #  define BOUND_LANE_BITS                1 /* bits of a lane in the results of bound_gt_bits */
@@ -38,6 +39,7 @@ typedef int32_t bound_lane;
 #  define bound_select_gt(a, b, yes, no) simd_i32_select(simd_i32_gt((a), (b)), (yes), (no))
 #else
 typedef int16_t bound_lane;
+#  define BOUND_VALUES                   SIMD_I16_VALUES
 #  define BOUND_LANE_MIN                 INT16_MIN
 #  define BOUND_LANE_MAX                 INT16_MAX
 #  define BOUND_LANE_BITS                SIMD_I16_BITS
@@ -49,14 +51,13 @@ typedef int16_t bound_lane;
 #endif
 
 enum {
-  BOUND_VALUES = DOT_VALUES, /* values that a lane multiplies in one product */
   BOUND_STEPS = MATCH_BOUND_VALUES / BOUND_VALUES,
-  BOUND_LANES = 4 * SIMD_WIDTH / BOUND_VALUES, /* lanes of a vector */
-  BOUND_VECTORS = BOUND_VALUES,                /* vectors of a panel: 2, or 4 where registers suffice */
-  BOUND_PANEL = BOUND_VECTORS * BOUND_LANES,   /* columns of a tile */
-  BOUND_ROWS = 64,                             /* rows that are compared with one panel after another */
-  BOUND_PACKED = 256,                          /* descriptors that a chunk packs, in whole panels */
-  BOUND_SEED_STEP = 8,                         /* one of so many panels is searched for the first candidates */
+  BOUND_LANES = 4 * SIMD_WIDTH / (int)sizeof(bound_lane), /* lanes of a vector */
+  BOUND_VECTORS = DOT_VALUES,                             /* vectors of a panel: 2, or 4 where registers suffice */
+  BOUND_PANEL = BOUND_VECTORS * BOUND_LANES,              /* columns of a tile */
+  BOUND_ROWS = 64,                                        /* rows that are compared with one panel after another */
+  BOUND_PACKED = 256,                                     /* descriptors that a chunk packs, in whole panels */
+  BOUND_SEED_STEP = 8, /* one of so many panels is searched for the first candidates */
   BOUND_WORDS = MATCH_LENGTH / 2,
   BOUND_DIRECTIONS = 32, /* MATCH_BOUND_VALUES rounded up to whole vectors */
   BOUND_COUNT_MIN = 256, /* shortest second list for which the bound saves time */
@@ -72,7 +73,7 @@ typedef struct bound_list {
   const uint8_t *descriptors;
   uint32_t count;
   uint64_t padded;
-  int32_t *rows;        /* [padded][BOUND_STEPS]: values of u + BOUND_SHIFT as bytes; two values twice */
+  int32_t *rows;        /* [padded][BOUND_STEPS]: values of u + BOUND_SHIFT, in all lanes of 32 bits */
   int32_t *value_norms; /* [padded]: |u|^2 */
   int32_t *norms;       /* [padded]: |descriptor|^2 */
   float *errors;        /* [padded] */
@@ -137,11 +138,11 @@ static void bound_pack_one(const bound_list *l, uint64_t j, int32_t table[BOUND_
     uint32_t bytes = 0, shifted = 0;
     for (int i = 0; i < BOUND_VALUES; i++) {
       const int value = bound.values[BOUND_VALUES * k + i];
-      bytes |= (uint32_t)(uint8_t)value << 8 * i;
+      bytes |= (BOUND_VALUES == 1 ? (uint32_t)value : (uint32_t)(uint8_t)value) << 8 * i;
       shifted |= (uint32_t)(value + BOUND_SHIFT) << 8 * i;
       sum += value;
     }
-    l->rows[j * BOUND_STEPS + (uint64_t)k] = (int32_t)(BOUND_VALUES == 2 ? shifted | shifted << 16 : shifted);
+    l->rows[j * BOUND_STEPS + (uint64_t)k] = (int32_t)(BOUND_VALUES == 4 ? shifted : shifted | shifted << 16);
     panel[k * BOUND_PANEL] = (bound_lane)bytes;
   }
   l->value_norms[j] = bound.norm;

@@ -8,25 +8,10 @@
 #include <string.h>
 
 #include "cpu/schedule/threads.h"
+#include "cpu/simd/match_bound_simd.h"
 #include "cpu/simd/match_guided_simd.h"
 #include "cpu/simd/match_tile_simd.h"
 #include "cpu/simd/stages_simd.h"
-#if defined(SIMD_HAS_I16)
-#  include "cpu/simd/match_bound_simd.h"
-#else
-static bool bound_serves(const match_args *a) {
-  (void)a;
-  return false;
-}
-static uint64_t bound_work_bytes(const match_args *a) {
-  (void)a;
-  return 0;
-}
-static void bound_match(stage_queue *queue, const match_args *a) {
-  (void)queue;
-  (void)a;
-}
-#endif
 
 enum {
   CHUNK_ROWS_MAX = 256, /* row numbers in the keys of columns must be below KEY_NUMBERS */

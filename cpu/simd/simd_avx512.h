@@ -83,7 +83,7 @@ SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
 }
 /* 16-bit lanes, whose sums wrap. Adds the two products of each lane's bytes. Bytes of a are unsigned, up to 127; bytes
  * of b are signed. */
-#define SIMD_HAS_I16 1
+#define SIMD_I16_VALUES 2
 SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm512_add_epi16(sum, _mm512_maddubs_epi16(a, b));
 }

@@ -86,6 +86,33 @@ SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   const int16x8_t p = vreinterpretq_s16_s32(a), q = vreinterpretq_s16_s32(b);
   return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(p), vget_low_s16(q)), vmull_high_s16(p, q)));
 }
+/* 16-bit lanes, whose sums wrap. Adds the product of each lane. Instructions for bytes would give as many products. */
+#define SIMD_I16_VALUES 1
+SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return vreinterpretq_s32_s16(
+      vmlaq_s16(vreinterpretq_s16_s32(sum), vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+}
+SIMD_INLINE simd_i32 simd_i16_set1(int16_t v) { return vreinterpretq_s32_s16(vdupq_n_s16(v)); }
+SIMD_INLINE uint16x8_t simd_i16_gt(simd_i32 a, simd_i32 b) {
+  return vcgtq_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b));
+}
+/* Where a > b: SIMD_I16_BITS bits for each lane. */
+#define SIMD_I16_BITS 1
+SIMD_INLINE uint32_t simd_i16_gt_bits(simd_i32 a, simd_i32 b) {
+  const uint16x8_t bits = {1, 2, 4, 8, 16, 32, 64, 128};
+  return vaddvq_u16(vandq_u16(simd_i16_gt(a, b), bits));
+}
+SIMD_INLINE simd_i32 simd_i16_max(simd_i32 a, simd_i32 b) {
+  return vreinterpretq_s32_s16(vmaxq_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+}
+/* a > b ? yes : no, in each 16-bit lane */
+SIMD_INLINE simd_i32 simd_i16_select_gt(simd_i32 a, simd_i32 b, simd_i32 yes, simd_i32 no) {
+  return vbslq_s32(vreinterpretq_u32_u16(simd_i16_gt(a, b)), yes, no);
+}
+/* Loads 2 * SIMD_WIDTH unsigned bytes and widens them to 16 bits. */
+SIMD_INLINE simd_i32 simd_i16_load_u8(const uint8_t *p) { return vreinterpretq_s32_u16(vmovl_u8(vld1_u8(p))); }
+/* Returns the sum of all 32-bit lanes, which wraps. */
+SIMD_INLINE int32_t simd_i32_sum(simd_i32 a) { return vaddvq_s32(a); }
 
 SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return vcvtnq_s32_f32(a); } /* rounds to nearest, halves to even */
 SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return vcvtq_s32_f32(a); }

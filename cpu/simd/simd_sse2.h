@@ -113,6 +113,32 @@ SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return simd_i32_sele
 SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm_add_epi32(sum, _mm_madd_epi16(a, b));
 }
+/* 16-bit lanes, whose sums wrap. Adds the product of each lane: SSE2 does not multiply bytes. */
+#define SIMD_I16_VALUES 1
+SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return _mm_add_epi16(sum, _mm_mullo_epi16(a, b));
+}
+SIMD_INLINE simd_i32 simd_i16_set1(int16_t v) { return _mm_set1_epi16(v); }
+/* Where a > b: SIMD_I16_BITS bits for each lane. */
+#define SIMD_I16_BITS 2
+SIMD_INLINE uint32_t simd_i16_gt_bits(simd_i32 a, simd_i32 b) {
+  return (uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi16(a, b));
+}
+SIMD_INLINE simd_i32 simd_i16_max(simd_i32 a, simd_i32 b) { return _mm_max_epi16(a, b); }
+/* a > b ? yes : no, in each 16-bit lane */
+SIMD_INLINE simd_i32 simd_i16_select_gt(simd_i32 a, simd_i32 b, simd_i32 yes, simd_i32 no) {
+  const __m128i bits = _mm_cmpgt_epi16(a, b);
+  return _mm_or_si128(_mm_and_si128(bits, yes), _mm_andnot_si128(bits, no));
+}
+/* Loads 2 * SIMD_WIDTH unsigned bytes and widens them to 16 bits. */
+SIMD_INLINE simd_i32 simd_i16_load_u8(const uint8_t *p) {
+  return _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)p), _mm_setzero_si128());
+}
+/* Returns the sum of all 32-bit lanes, which wraps. */
+SIMD_INLINE int32_t simd_i32_sum(simd_i32 a) {
+  const __m128i two = _mm_add_epi32(a, _mm_shuffle_epi32(a, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
 
 SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return _mm_cvtps_epi32(a); } /* rounds to nearest, halves to even */
 SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return _mm_cvttps_epi32(a); }
