@@ -102,11 +102,11 @@ def matching(results, axis):
 
 
 def accuracy(results, axis):
-    rows = table(results / "SUMMARY.md", "photographs: rep. / score")
-    scores = [numbers(row["photographs: rep. / score"]) for row in rows]
+    rows = table(results / "SUMMARY.md", "Oxford: rep. / score")
+    scores = [numbers(row["Oxford: rep. / score"]) for row in rows]
     names = [row[""].strip("`").split(",")[0] for row in rows]
     bars(axis, ["repeatability", "matching score"],
-         [(name, colour, score) for name, colour, score in zip(names, (OURS, *OTHERS), scores)], "share, photographs")
+         [(name, colour, score) for name, colour, score in zip(names, (OURS, *OTHERS), scores)], "share, Oxford's pictures, 2000 features")
 
 
 def hero(path):

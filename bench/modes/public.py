@@ -30,7 +30,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/public"))
 RECONSTRUCTED = r", 2000$"
-TIMED_ROUNDS = 7
+TIMED_ROUNDS = 5
 
 
 class Store:
@@ -154,36 +154,41 @@ def write_machine(path, versions):
 
 
 def measure_times(arguments):
-    """Writes the median wall times of extraction and matching of one pair of graf and one of the fountain for each row."""
+    """Writes the times of extraction and matching for each row: medians over interleaved rounds, mean of a pair of graf and one of
+    the fountain. Processor time on a CPU, wall time with a GPU."""
     import public_data  # pylint: disable=import-outside-toplevel
     import public_extractors  # pylint: disable=import-outside-toplevel
 
-    def timed(call):
-        times = []
-        for _ in range(TIMED_ROUNDS + 1):
-            start = time.perf_counter()
-            result = call()
-            times.append(1e3 * (time.perf_counter() - start))
-        return result, statistics.median(times[1:])
-
-    pairs = [(public_data.oxford(arguments.folder), "graf/1", "graf/2"),
-             (public_data.strecha(arguments.folder), "fountain-P11/0000.jpg", "fountain-P11/0001.jpg")]
-    rows = {}
-    for row, create in public_extractors.methods().items():
-        method = created(create, row, arguments.device) if re.search(arguments.rows, row) else None
-        if not method or (arguments.device != "cpu" and isinstance(method, public_extractors.OpenCv)):
-            continue
-        extract, match = [], []
-        for group, *names in pairs:
-            images = [public_extractors.prepared(method, group.read[name]()) for name in names]
-            found = [timed(lambda image=image: method.extract(image)) for image in images]
-            extract += [spent for _, spent in found]
-            match.append(timed(lambda pair=found: method.match(pair[0][0], pair[1][0]))[1])
-        rows[row] = {"extract_ms": statistics.mean(extract), "match_ms": statistics.mean(match)}
-        print(f"# {row}: {rows[row]}", file=sys.stderr, flush=True)
+    clock = time.process_time if arguments.device == "cpu" else time.perf_counter
+    groups = ((public_data.oxford(arguments.folder), "graf/1", "graf/2"),
+              (public_data.strecha(arguments.folder), "fountain-P11/0000.jpg", "fountain-P11/0001.jpg"))
+    chosen = {row: create for row, create in public_extractors.methods().items() if re.search(arguments.rows, row)}
+    if arguments.device != "cpu":  # OpenCV's SIFT has no GPU
+        chosen = {row: create for row, create in chosen.items() if not row.startswith("OpenCV")}
+    made = {row: created(create, row, arguments.device) for row, create in chosen.items()}
+    times = {row: {"extract_ms": [], "match_ms": []} for row, method in made.items() if method}
+    for group, *names in groups:
+        for found in times.values():
+            found["extract_ms"].append([])
+            found["match_ms"].append([])
+        for counts in [False] + [True] * TIMED_ROUNDS:
+            for row, found in times.items():
+                spent = time_pair(made[row], [public_extractors.prepared(made[row], group.picture(name)) for name in names], clock)
+                for name, value in spent.items() if counts else ():
+                    found[name][-1].append(value)
+    rows = {row: {name: statistics.mean(map(statistics.median, values)) for name, values in found.items()} for row, found in times.items()}
     arguments.output.mkdir(parents=True, exist_ok=True)
     (arguments.output / f"times_{arguments.times}.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return 0
+
+
+def time_pair(method, images, clock):
+    """Returns the milliseconds of a picture's features, mean of two, and of matching them."""
+    start = clock()
+    features = [method.extract(image) for image in images]
+    middle = clock()
+    method.match(*features)
+    return {"extract_ms": 500 * (middle - start), "match_ms": 1000 * (clock() - middle)}
 
 
 def main():

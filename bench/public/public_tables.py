@@ -80,24 +80,16 @@ def lines(columns, rows):
 
 
 class Times:
-    """Milliseconds of a picture's features / a pair's matches, by row: processor times of the run, and columns of --times."""
+    """Columns of --times: milliseconds of a picture's features / a pair's matches."""
 
     def __init__(self, folder):
         files = sorted(folder.glob("times_*.json"))
         self.measured = {path.stem.removeprefix("times_"): json.loads(path.read_text(encoding="utf-8")) for path in files}
-        self.columns = ["CPU-ms", *(f"{name} ms" for name in self.measured)]
+        self.columns = [f"{name} ms" for name in self.measured]
 
-    def cells(self, row, pictures, pairs):
-        found = [mean_of(pictures.values(), "ms") + "/" + mean_of(pairs.values(), "match_ms")]
-        for times in self.measured.values():
-            one = times.get(row)
-            found.append(f"{one['extract_ms']:.2f}/{one['match_ms']:.2f}" if one else "")
-        return found
-
-
-def mean_of(records, name):
-    values = [record[name] for record in records if name in record and record.get("device", "cpu") == "cpu"]
-    return f"{np.mean(values):.0f}" if values else ""
+    def cells(self, row):
+        found = [times.get(row) for times in self.measured.values()]
+        return [f"{one['extract_ms']:.3g}/{one['match_ms']:.2g}" if one else "" for one in found]
 
 
 def table(records, group, columns, measures, times):
@@ -111,8 +103,8 @@ def table(records, group, columns, measures, times):
             base = main.get(f"{BASE}, {budget_of(row)}")
             features = f"{np.mean([record['features'] for record in pictures[row].values()]):.0f}"
             cells.append([name_cells(row), features, *measures(values[row])[0], difference(main[row], None if main[row] is base else base),
-                          *times.cells(row, pictures[row], rows[row])])
-        text += [f"{len(pairs)} pairs:", "", *lines([group, "max", "features", *columns, "-root", *times.columns], cells)]
+                          *times.cells(row)])
+        text += lines([f"{len(pairs)} pairs", "max", "features", *columns, "-root", *times.columns], cells)
     return text
 
 
@@ -134,7 +126,7 @@ def sequences(records):
         scenes = sorted({pair[0] for pair in pairs})
         chosen = [row for row in order(chosen) if budget_of(row) == min(map(budget_of, chosen))]
         cells = [[name_cells(row), *(f"{np.mean([rows[row][pair]['maa'] for pair in pairs if pair[0] == scene]):.2f}" for scene in scenes)] for row in chosen]
-        text += lines([f"mAA, {len(pairs)} pairs", "max", *scenes], cells)
+        text += lines([f"mAA, {len(pairs)}", "max", *scenes], cells)
     return text
 
 
