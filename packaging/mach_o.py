@@ -27,7 +27,12 @@ OF_THE_LINKER = ("__mh_dylib_header", "___dso_handle")
 SIGNATURES, DIRECTORY = 0xFADE0CC0, 0xFADE0C02  # big endian, unlike the rest
 SHA256 = 2
 # Texts of the libraries that a wheel has inside.
-CODECS = {"zlib": b" inflate 1.", "libpng": b"libpng version 1.6", "libjpeg-turbo": b"libjpeg-turbo", "SQLite": b"SQLite format 3"}
+CODECS = {
+    "zlib": b"invalid distance too far back",
+    "libpng": b"PNG unsigned integer out of range",
+    "libjpeg-turbo": b"Improper call to JPEG library",
+    "SQLite": b"sqlite_autoindex_",
+}
 
 
 def commands(data):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes everything that a release consists of, into OUT: the archive of the sources, the wheels, the archive for any Linux, the
-# Debian packages, and SHA256SUMS of them all. The tree must be committed: what is made is named after the version in hartsift.h.
+# Debian packages, what is for Windows and macOS, and SHA256SUMS of them all. The tree must be committed: what is made is named after the version in hartsift.h.
 # usage: bash packaging/release.sh [OUT]     (build/release/VERSION)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,4 +28,7 @@ bash packaging/archive.sh "$out"
 echo "hartsift $version: Debian packages"
 bash packaging/debian.sh "$out"
 HARTSIFT_DEBIAN=arm64 bash packaging/debian.sh "$out" build/release/debian-arm64
+echo "hartsift $version: Windows and macOS"
+bash packaging/other_wheels.sh "$out"
+bash packaging/windows.sh "$out"
 (cd "$out" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)

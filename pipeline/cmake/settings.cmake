@@ -13,6 +13,7 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 # relative to themselves (@rpath).
 if(APPLE AND NOT CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG)
   set(CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG "-Wl,-rpath,")
+  set(CMAKE_EXECUTABLE_RUNTIME_C_FLAG "-Wl,-rpath,")
 endif()
 # The linker lists the paths of all objects, for debuggers.
 if(APPLE)
