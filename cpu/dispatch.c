@@ -260,6 +260,9 @@ static const function_variant function_variants[] = {
 #if HARTSIFT_HAVE_ISA_AVX512
     FUNCTION_VARIANT(avx512),
 #endif
+#if HARTSIFT_HAVE_ISA_AVX512VNNI
+    {"avx512vnni", &prim_ops_avx512, &two_view_ops_avx512, dot_bytes_avx512vnni},
+#endif
 #if HARTSIFT_HAVE_ISA_NEON
     FUNCTION_VARIANT(neon),
 #endif
@@ -296,4 +299,9 @@ dot_bytes_function cpu_dot_of(const char *name) { return functions_of(name).dot;
 
 const prim_ops *cpu_choose_prims(void) { return limit_is_usable() ? chosen_functions().prims : NULL; }
 const two_view_ops *cpu_choose_two_view(void) { return chosen_functions().two_view; }
-dot_bytes_function cpu_choose_dot(void) { return limit_is_usable() ? chosen_functions().dot : NULL; }
+dot_bytes_function cpu_choose_dot(void) {
+  if (!limit_is_usable()) return NULL;
+  /* a level of its own only for products of bytes, so cpu_level_name does not name it */
+  const dot_bytes_function best = limit_of_environment() ? NULL : cpu_dot_of("avx512vnni");
+  return best ? best : chosen_functions().dot;
+}

@@ -62,6 +62,7 @@ DOT_DECLARE(ref);
 DOT_DECLARE(sse2);
 DOT_DECLARE(avx2);
 DOT_DECLARE(avx512);
+DOT_DECLARE(avx512vnni);
 DOT_DECLARE(neon);
 
 #endif

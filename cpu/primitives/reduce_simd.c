@@ -277,10 +277,3 @@ void SIMD_NAME(prim_tile_u8)(const prim_view *tile, double threshold, prim_tile 
   out->max = simd_bytes_reduce_max(s.high);
   out->above = t < 0 ? (uint64_t)tile->width * tile->height : simd_bytes_total(s.above);
 }
-
-/* ------------------------------------------------------------------ dot products */
-
-void SIMD_NAME(dot_bytes)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
-                          int32_t products[DOT_ANSWERS]) {
-  dot_bytes(asking, answering, stride, length, products);
-}
