@@ -31,9 +31,15 @@ def ours(lists, shapes, neighbors, truth):
         retrieval.train(lists, per_image=-(-SAMPLE // len(lists)))
         vectors = np.stack([retrieval.describe(features) for features in lists])
         seconds = time.perf_counter() - start
-        for name, rows in (("", vectors), (", blended", hartsift.blend_similar(vectors))):
+        blended = hartsift.blend_similar(vectors)
+        for name, rows in (("", vectors), (", blended", blended)):
             for count in neighbors:
                 report(f"hartsift {shape}{name}", count, hartsift.similar_pairs(rows, count), truth, seconds)
+        for count in neighbors:
+            start = time.perf_counter()
+            candidates = hartsift.similar_pairs(blended, hartsift.shortlist_length(count))
+            pairs = hartsift.matching_pairs(lists, candidates, count)
+            report(f"hartsift {shape}, blended, matched", count, pairs, truth, seconds + time.perf_counter() - start)
 
 
 def colmap(database, numbers, lists, words, neighbors, truth):

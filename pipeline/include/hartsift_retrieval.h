@@ -10,7 +10,8 @@
  *     st = hs_retrieval_train(r, ctx);
  *     for every image i  st = hs_retrieval_describe(r, ctx, &features, vectors + i * hs_retrieval_length(r));
  *     st = hs_blend_similar(ctx, vectors, count, hs_retrieval_length(r), 3, blended);
- *     st = hs_pair_similar(ctx, blended, count, hs_retrieval_length(r), 20, &pairs);
+ *     st = hs_pair_similar(ctx, blended, count, hs_retrieval_length(r), hs_shortlist_length(20), &candidates);
+ *     st = hs_pair_matching(ctx, &collection, candidates.pairs, candidates.count, 20, &pairs);
  *     hs_retrieval_destroy(r);
  *
  * The same features give the same vectors and pairs on every machine, on the CPU and on a GPU, with any number of
@@ -19,7 +20,7 @@
 #ifndef HARTSIFT_RETRIEVAL_H
 #define HARTSIFT_RETRIEVAL_H
 
-#include "hartsift_types.h"
+#include "hartsift_pairs.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -134,6 +135,31 @@ HS_API hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, si
    HS_ERR_MEMORY, HS_ERR_THREAD. */
 HS_API hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                  uint32_t neighbors, hs_image_pairs *pairs);
+
+/* Rounds the vectors of another description of images, such as a network's, to 8 bits for hs_pair_similar: each is
+   scaled so that its largest magnitude becomes 127. values, vectors: [count][length]. Statuses: HS_ERR_ARGUMENT (null,
+   length 0 or above 65536, a value that is not finite). */
+HS_API hs_status hs_round_vectors(const float *values, size_t count, size_t length, int8_t *vectors);
+
+/* ---- by similarity and matches */
+
+/* Returns the number of most similar images among which hs_pair_matching should choose `neighbors`: three times as
+   many, at least 60. */
+HS_API uint32_t hs_shortlist_length(uint32_t neighbors);
+
+/* Number of features of an image that hs_pair_matching compares. */
+enum { HS_SHORTLIST_FEATURES = 512 /* features */ };
+
+/* Chooses from candidate pairs those whose images match best. Of each image the HS_SHORTLIST_FEATURES features with the
+   largest scale (the first ones in a list without keypoints) are matched as by hs_match with its defaults. Each image
+   then proposes the `neighbors` partners with most matches (at equal numbers the lower image number), and a pair is
+   taken if either image proposes it. A pair whose descriptors cannot be compared has no matches. collection: as for
+   hs_pairs_start, which matches the pairs within the context's max_memory_bytes; 16 * neighbors + 52 bytes per image
+   are added. candidates: `count` pairs, each once, not the array of *pairs; the order of hs_pair_similar needs fewest
+   readings. Blocks. Statuses: HS_ERR_ARGUMENT (null), the statuses of hs_pairs_start and hs_pairs_next, and the status
+   of an image that cannot be read; hs_last_error says why. */
+HS_API hs_status hs_pair_matching(hs_context *context, const hs_collection *collection, const hs_image_pair *candidates,
+                                  size_t count, uint32_t neighbors, hs_image_pairs *pairs);
 
 #ifdef __cplusplus
 }

@@ -47,7 +47,7 @@ from ._primitives import (
 )
 from ._reconstruct import Reconstruction, ReconstructOptions, reconstruct
 from ._resident import DeviceFeatures, DeviceMemory
-from ._pairs import PairMatches, match_many
+from ._pairs import PairMatches, match_many, matching_pairs, shortlist_length
 from ._retrieval import Retrieval, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_cv_records
 
@@ -117,6 +117,7 @@ __all__ = [
     "load_image",
     "match",
     "match_many",
+    "matching_pairs",
     "nearby_pairs",
     "read_features",
     "reconstruct",
@@ -127,6 +128,7 @@ __all__ = [
     "relative_pose",
     "render_scene",
     "sequential_pairs",
+    "shortlist_length",
     "similar_pairs",
     "tile_stats",
     "to_cv2",

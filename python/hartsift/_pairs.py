@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
 
 import numpy as np
 
 from . import _library
+from ._calls import cached_extractor
 from ._context import Context
 from ._errors import ArgumentError, check, know_fields, make_error
+from ._extractor import Extractor
 from ._features import Features, view_of_features
 from ._library import library
 from ._matching import (
@@ -31,7 +33,7 @@ from ._matching import (
 )
 from ._options import enumerator, make_options
 from ._pair_structures import HsCamera, HsGeometry, HsMatchOptions, HsPose, HsVerifyOptions
-from ._retrieval import HsImagePair
+from ._retrieval import HsImagePair, HsImagePairs, _count, _take
 from ._samples import warn
 from ._structures import HsFeatures
 
@@ -109,6 +111,16 @@ STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
 }
 know_fields(STRUCTURES)
 
+library.hs_shortlist_length.restype, library.hs_shortlist_length.argtypes = c_uint32, [c_uint32]
+library.hs_pair_matching.restype = c_int
+library.hs_pair_matching.argtypes = [
+    c_void_p,
+    POINTER(HsCollection),
+    c_void_p,
+    c_size_t,
+    c_uint32,
+    POINTER(HsImagePairs),
+]
 library.hs_pairs_start.restype = library.hs_pairs_next.restype = c_int
 library.hs_pairs_start.argtypes = [
     POINTER(c_void_p),
@@ -267,6 +279,20 @@ def _results(run: _Run, *_kept: Any) -> Iterator[PairMatches]:
         run.end()
 
 
+def _collection(
+    lists: Sequence[Features], cameras: "Optional[Sequence[Optional[CameraLike]]]" = None
+) -> Tuple[HsCollection, Any]:
+    """The collection of these images, and what has to live as long as it."""
+    views: List[Tuple[Any, Any]] = [view_of_features(given) for given in lists]
+    images = (HsCollectionImage * max(len(lists), 1))()
+    for index, (view, _) in enumerate(views):
+        images[index].features = ctypes.pointer(view)
+        camera = None if cameras is None else cameras[index]
+        if camera is not None:
+            images[index].camera = _camera(camera)
+    return HsCollection(images=images, image_count=len(lists)), (views, images)
+
+
 def _contexts(devices: Union[None, str, Sequence[str]], options: "Options") -> List[Context]:
     names: List[Any] = [devices] if devices is None or isinstance(devices, str) else list(devices)
     if not names:
@@ -322,14 +348,7 @@ def match_many(
         raise ArgumentError("verification needs the positions of the features: give Features, not descriptors alone")
     if cameras is not None and len(cameras) != len(lists):
         raise ArgumentError(f"{len(cameras)} cameras for {len(lists)} images")
-    views: List[Tuple[Any, Any]] = [view_of_features(given) for given in lists]
-    images = (HsCollectionImage * max(len(lists), 1))()
-    for index, (view, _) in enumerate(views):
-        images[index].features = ctypes.pointer(view)
-        camera = None if cameras is None else cameras[index]
-        if camera is not None:
-            images[index].camera = _camera(camera)
-    collection = HsCollection(images=images, image_count=len(lists))
+    collection, kept = _collection(lists, cameras)
     wanted = HsPairsOptions(
         struct_size=ctypes.sizeof(HsPairsOptions),
         guided=bool(guided),
@@ -351,4 +370,40 @@ def match_many(
     elif verify_options:
         raise ArgumentError("verify_options are given without verify")
     contexts = _contexts(devices, options)
-    return _results(_Run(contexts, collection, _pair_list(pairs, len(lists)), wanted), views, images)
+    return _results(_Run(contexts, collection, _pair_list(pairs, len(lists)), wanted), kept)
+
+
+def shortlist_length(neighbors: int) -> int:
+    """Number of most similar images among which ``matching_pairs`` should choose ``neighbors``: three times as many, at
+    least 60."""
+    return int(library.hs_shortlist_length(_count(neighbors, "neighbors")))
+
+
+def matching_pairs(
+    features: "Sequence[Union[Features, npt.NDArray[Any]]]",
+    candidates: "npt.ArrayLike",
+    neighbors: int,
+    *,
+    extractor: Optional[Extractor] = None,
+) -> "npt.NDArray[np.uint32]":
+    """Chooses from candidate pairs those whose images match best: each image proposes the ``neighbors`` partners with
+    most matches among the 512 features of largest scale of both.
+
+    Args:
+        features: features of each image, or only its descriptors [N, 128], of which the first 512 count.
+        candidates: indices of images [P, 2], each pair once: ``similar_pairs(vectors, shortlist_length(neighbors))``.
+        extractor: its threads and device do the work; None: an extractor that is kept for this thread.
+
+    Returns:
+        Array uint32 [P, 2], in each pair the smaller first, in ascending order.
+    """
+    lists = [features_of_descriptors(given) for given in features]
+    rows, wanted, pairs = _pair_list(candidates, len(lists)), _count(neighbors, "neighbors"), HsImagePairs()
+    collection, kept = _collection(lists)
+    (extractor or cached_extractor({}))._run(
+        lambda context: library.hs_pair_matching(
+            context, ctypes.byref(collection), rows.ctypes.data, len(rows), wanted, ctypes.byref(pairs)
+        )
+    )
+    del kept
+    return _take(pairs)

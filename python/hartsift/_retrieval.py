@@ -70,6 +70,7 @@ for _name, _arguments in {
     "hs_retrieval_train": [c_void_p, c_void_p],
     "hs_retrieval_describe": [c_void_p, c_void_p, _FEATURES, c_void_p],
     "hs_blend_similar": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, c_void_p],
+    "hs_round_vectors": [c_void_p, c_size_t, c_size_t, c_void_p],
     "hs_pair_similar": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, _PAIRS],
 }.items():
     getattr(library, _name).restype, getattr(library, _name).argtypes = c_int, _arguments
@@ -165,7 +166,8 @@ class Retrieval:
 
     >>> retrieval = hartsift.Retrieval().train(features_of_some_images)
     >>> vectors = np.stack([retrieval.describe(features) for features in all_images])
-    >>> pairs = hartsift.similar_pairs(hartsift.blend_similar(vectors), 20)
+    >>> candidates = hartsift.similar_pairs(hartsift.blend_similar(vectors), hartsift.shortlist_length(20))
+    >>> pairs = hartsift.matching_pairs(all_features, candidates, 20)
 
     Args:
         centres, components: a vector has centres * components bytes.
@@ -255,11 +257,17 @@ def _bytes_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
 
 def _vector_rows(vectors: "npt.ArrayLike") -> "npt.NDArray[np.int8]":
     rows = np.ascontiguousarray(vectors)
-    if rows.dtype != np.int8:
-        raise ArrayTypeError(f"vectors have type {rows.dtype}, expected int8")
+    if rows.dtype != np.int8 and rows.dtype.kind != "f":
+        raise ArrayTypeError(f"vectors have type {rows.dtype}, expected int8 or floats")
     if rows.ndim != 2 or not 1 <= rows.shape[1] <= 65536:
         raise ArgumentError(f"vectors have shape {rows.shape}, expected (N, length), length 1..65536")
-    return rows
+    if rows.dtype == np.int8:
+        return rows
+    values, rounded = np.ascontiguousarray(rows, np.float32), np.empty(rows.shape, np.int8)
+    if not np.isfinite(values).all():
+        raise ArgumentError("vectors have a value that is not finite")
+    check(library.hs_round_vectors(values.ctypes.data, *values.shape, rounded.ctypes.data))
+    return rounded
 
 
 def blend_similar(
@@ -294,7 +302,8 @@ def similar_pairs(
     search is exact.
 
     Args:
-        vectors: int8 [N, length], from ``Retrieval.describe``; an image whose vector is all 0 is in no pair.
+        vectors: int8 [N, length], from ``Retrieval.describe``, or floats of another description, which are rounded to 8
+            bits; an image whose vector is all 0 is in no pair.
         extractor: its threads do the work; None: an extractor that is kept for this thread.
 
     Returns:

@@ -71,6 +71,37 @@ def test_retrieval_finds_the_views_of_a_scene(collection):
     assert not retrieval.describe(collection[0][:0]).any()
 
 
+def test_pairs_that_match_best(collection):
+    retrieval = hartsift.Retrieval(centres=16, components=32).train(collection)
+    vectors = np.stack([retrieval.describe(features) for features in collection])
+    candidates = hartsift.similar_pairs(vectors, hartsift.shortlist_length(1))
+    assert hartsift.shortlist_length(1) == 60 and len(candidates) == len(collection) * (len(collection) - 1) // 2
+    largest = [features[np.argsort(-features.records["sigma"], kind="stable")[:512]] for features in collection]
+    counts = np.full((len(collection), len(collection)), -1)
+    for a, b in candidates:
+        counts[a, b] = counts[b, a] = len(hartsift.match(largest[a], largest[b]))
+    best = counts.argmax(axis=1)
+    expected = sorted({(min(a, b), max(a, b)) for a, b in enumerate(best.tolist())})
+    found = hartsift.matching_pairs(collection, candidates, 1)
+    assert list(map(tuple, found.tolist())) == expected and found.dtype == np.uint32
+    one = hartsift.Extractor(threads=1, device="cpu")
+    assert np.array_equal(hartsift.matching_pairs(collection, candidates, 1, extractor=one), found)
+    assert hartsift.matching_pairs(collection, [], 1).shape == (0, 2)
+    with pytest.raises(hartsift.ArgumentError):
+        hartsift.matching_pairs(collection, [[0, len(collection)]], 1)
+
+
+def test_vectors_of_another_description():
+    angles = np.array([0, 0.1, 0.25, 2, 2.2])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], 1)
+    for kind in (np.float16, np.float32, np.float64):
+        assert hartsift.similar_pairs(vectors.astype(kind), 1).tolist() == [[0, 1], [1, 2], [3, 4]]
+    assert hartsift.blend_similar(vectors).dtype == np.int8
+    vectors[2, 1] = np.nan
+    with pytest.raises(hartsift.ArgumentError, match="finite"):
+        hartsift.similar_pairs(vectors, 1)
+
+
 def test_wrong_arguments(collection):
     for options in ({"centres": 0}, {"components": 129}, {"rounds": 0}, {"centres": 1024, "components": 128}):
         with pytest.raises(hartsift.ArgumentError, match="expected"):

@@ -54,11 +54,11 @@ ROOMS = {
     "pipeline/frame": _CONTEXT + ("pipeline/source",),
     "pipeline/matching": _CONTEXT,
     "pipeline/primitives": _CONTEXT,
-    # Choice of the images to match; uses exact matching to assign descriptors to centres.
-    "pipeline/matching/retrieval": _CONTEXT + ("pipeline/matching",),
     "pipeline/matching/geometry": _BASE + ("stages", *_CPU),
     # Matching and verification of many pairs of a collection, concurrently.
     "pipeline/matching/pairs": _CONTEXT + ("pipeline/matching", "pipeline/matching/geometry"),
+    # Choice of the images to match; uses exact matching to assign descriptors to centres, and a run over candidate pairs.
+    "pipeline/matching/retrieval": _CONTEXT + ("pipeline/matching", "pipeline/matching/pairs"),
     # hs_create and hs_destroy know everything that a context may own, and list the engines.
     "pipeline/lifetime": _DEVICE + ("pipeline/source", "pipeline/frame", "pipeline/matching/pairs"),
     # Many images: read by threads, extracted by one or several devices.

@@ -5,8 +5,10 @@ Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing bu
 import contextlib
 import itertools
 import json
+import math
 import os
 import sqlite3
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -104,6 +106,78 @@ class Scenes(PairsCase):
             self.assertIn("expected a larger --max-memory", self.errors)
         self.assertNotEqual(self.pairs("--pairs", "retrieval:3", "--max-memory", "20M"), [])
 
+    def write_vectors(self, name, rows, names, descr="<f4", code="f", order=False, shape=None, version=1):
+        """Writes a .npy file and its names."""
+        length = len(rows[0])
+        header = repr({"descr": descr, "fortran_order": order, "shape": shape or (len(rows), length)}).encode() + b"\n"
+        size = struct.pack("<H" if version == 1 else "<I", len(header))
+        numbers = b"".join(struct.pack(f"<{length}{code}", *row) for row in rows)
+        self.write(f"{name}.npy", b"\x93NUMPY" + bytes([version, 0]) + size + header + numbers)
+        self.write(f"{name}.txt", "".join(line + "\n" for line in names).encode())
+
+    def test_retrieval_by_vectors_of_a_file(self):
+        """Rows in any order; frame0 is not in the file, and a name of the file is not in the database."""
+        names = [f"frame{i}.pgm" for i in range(1, SCENES * VIEWS)][::-1] + ["elsewhere.pgm"]
+        angles = {name: 0.1 * i for i, name in enumerate(names)}
+        rows = [[math.cos(angles[name]), math.sin(angles[name]), 0] for name in names]
+        expected = set()
+        for name in names[:-1]:
+            others = sorted((abs(angles[name] - angles[other]), other) for other in names[:-1] if other != name)
+            expected |= {tuple(sorted((name, other))) for distance, other in others if distance < 0.11}
+        for descr, code, version, scale in (("<f4", "f", 1, 1), ("<f8", "d", 2, 1e-3), ("<f2", "e", 3, 0.5)):
+            self.write_vectors("v", [[scale * x for x in row] for row in rows], names, descr, code, version=version)
+            found = self.pairs("--pairs", "retrieval:2,v.npy", "--replace")
+            ends = {names[0], names[-2]}  # they have one such neighbour, and propose a farther one too
+            self.assertEqual({pair for pair in map(lambda p: tuple(sorted(p)), found)} - expected,
+                             {tuple(sorted((names[0], names[2]))), tuple(sorted((names[-2], names[-4])))}, (descr, ends))
+            self.assertEqual(expected - {tuple(sorted(pair)) for pair in found}, set())
+            self.assertIn("1 of 15 images have no vector in v.npy", self.errors)
+        self.write_vectors("v", [[round(100 * x) for x in row] for row in rows], names, "|i1", "b")
+        self.assertEqual(self.pairs("--pairs", "retrieval:2,v.npy", "--replace"), found)
+
+    def test_files_that_are_no_vectors(self):
+        names, rows = [f"frame{i}.pgm" for i in range(4)], [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+        def refused(reason, *, names=names, **options):
+            self.write_vectors("v", rows, names, **options)
+            self.check_refused(reason)
+
+        refused("another type", descr=">f4")
+        refused("another type", descr="<i8", code="q")
+        refused("Fortran order", order=True)
+        refused("another shape", shape=(8,))
+        refused("another shape", shape=(2, 2, 2))
+        refused("another shape", shape=(8, 0))
+        refused("another shape", shape=(1, 1 << 40))
+        refused("another size", shape=(1 << 30, 65536))
+        refused("another size", shape=(3, 2))
+        refused("unknown version", version=4)
+        refused("expected a name for each", names=names[:3])
+        refused("more lines than the 4 rows", names=names + ["x"])
+        refused("twice", names=names[:3] + names[:1])
+        refused("v.txt:2: expected the name of an image", names=[names[0], "", *names[2:]])
+        refused("none of its names is an image", names=["a", "b", "c", "d"])
+        self.write_vectors("v", [[1, 2], [3, math.nan], [5, 6], [7, 8]], names)
+        self.check_refused("not finite")
+        self.write_vectors("v", rows, names)
+        whole = self.read("v.npy")
+        for size in (0, 5, 9, 11, 40, len(whole) - 1):
+            self.write("v.npy", whole[:size])
+            self.check_refused("v.npy: ")
+        self.write("v.npy", whole + b"x")
+        self.check_refused("another size")
+        self.write("v.npy", b"\x93NUMPY\x02\0\xff\xff\xff\xff" + whole)
+        self.check_refused("more than 64 KiB")
+        os.remove(self.path("v.txt"))
+        self.write("v.npy", whole)
+        self.check_refused("v.txt: cannot be opened")
+        os.remove(self.path("v.npy"))
+        self.check_refused("v.npy: cannot be opened")
+
+    def check_refused(self, reason):
+        self.assertEqual(self.pairs("--pairs", "retrieval:2,v.npy", status=FAILED), [])
+        self.assertIn(reason, self.errors)
+
     def test_list_of_names(self):
         self.write("list.txt", b"# pairs\nframe3.pgm frame1.pgm\n\nframe0.pgm frame14.pgm\n")
         self.assertEqual(self.pairs("--pairs", "list.txt"), [("frame3.pgm", "frame1.pgm"), ("frame0.pgm", "frame14.pgm")])
@@ -138,7 +212,7 @@ class Scenes(PairsCase):
 
     def test_wrong_forms(self):
         for text in ("sequential:", "sequential:0", "sequential:-1", "sequential:2,", "sequential:2,square", "spatial:",
-                     "spatial:-1", "spatial:nan", "spatial:5,0", "spatial:5,x", "retrieval:", "retrieval:0", "retrieval:2.5",
+                     "spatial:-1", "spatial:nan", "spatial:5,0", "spatial:5,x", "retrieval:", "retrieval:0", "retrieval:2.5", "retrieval:2,", "retrieval:2,v.txt", "retrieval:,v.npy",
                      "retrieval:99999999999"):
             before = self.read("d.db")
             self.assertEqual(self.pairs("--pairs", text, status=USAGE), [], text)

@@ -5,6 +5,7 @@
 
 #include "tests/support/test.h"
 
+#include "pipeline/base/features.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift_expert.h"
 #include "pipeline/matching/retrieval/vocabulary.h"
@@ -228,6 +229,161 @@ SHARED_TEST(little_memory_is_enough) {
   o.max_memory_bytes = 1000;
   assert_int_equal(hs_create(&context, &o), HS_OK);
   assert_int_equal(describe_all(c, &options, context), HS_ERR_LIMIT);
+}
+
+SHARED_TEST(other_vectors_are_rounded) {
+  const float values[] = {0.5f, -0.25f, 0.0f, 0.002f, 0.0f, 0.0f, 0.0f, 0.0f, -3e38f, 2e38f, 1e-45f, 0.0f};
+  const int8_t expected[] = {127, -64, 0, 1, 0, 0, 0, 0, -127, 85, 0, 0};
+  float wrong[] = {1.0f, NAN, 1.0f, INFINITY};
+  int8_t vectors[12];
+  (void)c;
+  assert_int_equal(hs_round_vectors(values, 3, 4, vectors), HS_OK);
+  assert_memory_equal(vectors, expected, sizeof expected);
+  assert_int_equal(hs_round_vectors(wrong, 1, 2, vectors), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_round_vectors(wrong + 2, 1, 2, vectors), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_round_vectors(values, 1, 0, vectors), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_round_vectors(values, 1, 65537, vectors), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_round_vectors(NULL, 1, 4, vectors), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_round_vectors(NULL, 0, 4, NULL), HS_OK);
+}
+
+/* ------------------------------------------------------------------ pairs that match best */
+
+enum { KEPT = HS_SHORTLIST_FEATURES, LARGE = KEPT + 150, FEW = 6 };
+
+/* Images of more features than are compared. Scales ascend or descend, so the compared features are the last ones or
+   the first ones of a list; image i shares `16 * (k + 1)` of them with image i + k. */
+typedef struct large_images {
+  hs_features features[FEW];
+  hs_collection_image images[FEW];
+  hs_collection collection;
+} large_images;
+
+static bool is_ascending(int image) { return image % 2 == 0; }
+
+static void make_large_images(large_images *l) {
+  *l = (large_images){.collection = {.images = l->images, .image_count = FEW}};
+  for (int i = 0; i < FEW; i++) {
+    feature_maker_fill(&l->features[i], LARGE, FEATURES_U8, 500 + (uint32_t)i);
+    for (int k = 0; k < LARGE; k++)
+      l->features[i].keypoints[k].sigma = 2.0f + 0.01f * (float)(is_ascending(i) ? k : LARGE - k);
+    l->images[i].features = &l->features[i];
+  }
+  for (int i = 0; i < FEW; i++)
+    for (int k = 1; i + k < FEW; k++) { /* the n-th largest features of both are equal */
+      uint8_t *one = l->features[i].descriptors, *other = l->features[i + k].descriptors;
+      for (int n = 0; n < 16 * (k + 1); n++) {
+        const int at = n + 80 * i, from = is_ascending(i) ? LARGE - 1 - at : at,
+                  to = is_ascending(i + k) ? LARGE - 1 - at : at;
+        memcpy(other + to * SIFT_LENGTH, one + from * SIFT_LENGTH, SIFT_LENGTH);
+      }
+    }
+}
+
+static void free_large_images(large_images *l) {
+  for (int i = 0; i < FEW; i++) hs_features_free(&l->features[i]);
+}
+
+/* hs_collection.read */
+static hs_status read_copy(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
+  const large_images *l = user;
+  if (image == FEW - 1) {
+    snprintf(message, message_bytes, "the picture is lost");
+    return HS_ERR_IO;
+  }
+  return features_copy(features, &l->features[image], NULL);
+}
+
+/* Number of matches of the largest features, by hs_match. */
+static size_t count_matches(const large_images *l, int one, int other) {
+  hs_features parts[2];
+  scoped_matches matches = {0};
+  for (int k = 0; k < 2; k++) {
+    const int image = k == 0 ? one : other;
+    uint8_t *descriptors = l->features[image].descriptors;
+    parts[k] = vocabulary_list(descriptors + (is_ascending(image) ? LARGE - KEPT : 0) * SIFT_LENGTH, KEPT);
+  }
+  assert_int_equal(hs_match(NULL, &parts[0], &parts[1], NULL, &matches), HS_OK);
+  return matches.count;
+}
+
+static const hs_image_pair *all_pairs(hs_image_pair pairs[FEW * FEW], size_t *count) {
+  *count = 0;
+  for (uint32_t i = 0; i < FEW; i++)
+    for (uint32_t k = i + 1; k < FEW; k++) pairs[(*count)++] = (hs_image_pair){i, k};
+  return pairs;
+}
+
+/* Each image's partner with most matches, from counts of single matches. */
+TEST(the_pairs_that_match_best) {
+  large_images l;
+  hs_image_pair all[FEW * FEW];
+  size_t count;
+  bool expected[FEW][FEW] = {{false}};
+  scoped_pairs pairs = {0}, read = {0};
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  (void)state;
+  make_large_images(&l);
+  for (int i = 0; i < FEW; i++) {
+    int best = -1;
+    for (int k = 0; k < FEW; k++)
+      if (k != i && (best < 0 || count_matches(&l, i, k) > count_matches(&l, i, best))) best = k;
+    expected[i < best ? i : best][i < best ? best : i] = true;
+  }
+  assert_true(count_matches(&l, 0, 5) > count_matches(&l, 0, 1) && count_matches(&l, 0, 1) > 5);
+  for (int32_t threads = 1; threads <= 3; threads += 2) {
+    o.threads = threads;
+    scoped_context *context = extraction_context(&o);
+    assert_int_equal(hs_pair_matching(context, &l.collection, all_pairs(all, &count), count, 1, &pairs), HS_OK);
+    size_t at = 0;
+    for (uint32_t i = 0; i < FEW; i++)
+      for (uint32_t k = i + 1; k < FEW; k++)
+        if (expected[i][k]) {
+          assert_true(at < pairs.count && pairs.pairs[at].first == i && pairs.pairs[at].second == k);
+          at++;
+        }
+    assert_int_equal(at, pairs.count);
+    /* images that the caller reads; the last one fails, and is in no pair at first */
+    hs_collection_image sizes[FEW] = {{0}};
+    for (int i = 0; i < FEW; i++) sizes[i].feature_count = LARGE;
+    const hs_collection reading = {.images = sizes, .image_count = FEW, .read = read_copy, .user = &l};
+    assert_int_equal(hs_pair_matching(context, &l.collection, all, 4, 2, &pairs), HS_OK); /* 0 with 1 to 4 */
+    assert_int_equal(hs_pair_matching(context, &reading, all, 4, 2, &read), HS_OK);
+    assert_int_equal(read.count, pairs.count);
+    assert_memory_equal(read.pairs, pairs.pairs, pairs.count * sizeof *pairs.pairs);
+    assert_int_equal(hs_pair_matching(context, &reading, all, count, 2, &read), HS_ERR_IO);
+    assert_non_null(strstr(hs_last_error(context), "the picture is lost"));
+    assert_int_equal(read.count, 0);
+    sizes[1].feature_count = LARGE + 1; /* its pairs have no matches */
+    assert_int_equal(hs_pair_matching(context, &reading, all, 4, 1, &read), HS_OK);
+    assert_int_equal(read.count, 4);
+  }
+  free_large_images(&l);
+}
+
+TEST(candidates_that_are_none) {
+  const hs_image_pair outside = {0, FEW}, twin = {1, 1}, good = {0, 1};
+  large_images l;
+  scoped_pairs pairs = {0};
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scoped_context *context = extraction_context(&o);
+  (void)state;
+  make_large_images(&l);
+  assert_int_equal(hs_shortlist_length(5), 60);
+  assert_int_equal(hs_shortlist_length(30), 90);
+  assert_true(hs_shortlist_length(UINT32_MAX - 1) == UINT32_MAX);
+  assert_int_equal(hs_pair_matching(context, &l.collection, &outside, 1, 1, &pairs), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_pair_matching(context, &l.collection, &twin, 1, 1, &pairs), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_pair_matching(NULL, &l.collection, &good, 1, 1, &pairs), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_pair_matching(context, NULL, &good, 1, 1, &pairs), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_pair_matching(context, &l.collection, NULL, 1, 1, &pairs), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_pair_matching(context, &l.collection, &good, 1, 0, &pairs), HS_OK);
+  assert_int_equal(pairs.count, 0);
+  assert_int_equal(hs_pair_matching(context, &l.collection, &good, 1, UINT32_MAX, &pairs), HS_OK);
+  assert_int_equal(pairs.count, 1);
+  l.images[2].features = NULL;
+  assert_int_equal(hs_pair_matching(context, &l.collection, &good, 1, 1, &pairs), HS_ERR_ARGUMENT);
+  free_large_images(&l);
 }
 
 TEST(eigenvalues_of_a_known_matrix) {

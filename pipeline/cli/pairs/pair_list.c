@@ -411,11 +411,7 @@ cli_exit rig_pairs_make(const pair_choice *choice, const pair_source *source, pa
   return result;
 }
 
-/* ---- positions and similarity */
-
-/* Number of descriptors and of images, spread over the collection, with which the vocabulary is trained; number of
- * neighbours for blending. */
-enum { SAMPLE_DESCRIPTORS = 262144, SAMPLE_IMAGES = 2048, BLENDED_NEIGHBORS = 3 };
+/* ---- positions */
 
 /* ------------------------------------------------------------------ forms */
 
@@ -445,6 +441,12 @@ static bool parse_spatial(const char *rest, pair_choice *choice) {
   return rest[length] == '\0' || parse_count(rest + length + 1, strlen(rest + length + 1), &choice->neighbors);
 }
 
+static bool parse_retrieval(const char *rest, pair_choice *choice) {
+  const size_t length = strcspn(rest, ",");
+  if (rest[length] == ',') choice->vectors = rest + length + 1;
+  return parse_count(rest, length, &choice->neighbors) && (!choice->vectors || path_ends_with(choice->vectors, ".npy"));
+}
+
 cli_exit pair_choice_parse(const char *text, pair_choice *choice) {
   static const char sequential[] = "sequential:", spatial[] = "spatial:", retrieval[] = "retrieval:";
   *choice = (pair_choice){.kind = PAIR_CHOICE_FILE};
@@ -459,22 +461,22 @@ cli_exit pair_choice_parse(const char *text, pair_choice *choice) {
       return refuse(text, "spatial:METRES or spatial:METRES,N, METRES 0 or more, N 1 or more");
   } else if (strncmp(text, retrieval, sizeof retrieval - 1) == 0) {
     choice->kind = PAIR_CHOICE_RETRIEVAL;
-    if (!parse_count(text + sizeof retrieval - 1, strlen(text + sizeof retrieval - 1), &choice->neighbors))
-      return refuse(text, "retrieval:K, K 1 or more");
+    if (!parse_retrieval(text + sizeof retrieval - 1, choice))
+      return refuse(text, "retrieval:K or retrieval:K,FILE.npy, K 1 or more");
   }
   return CLI_DONE;
 }
 
 /* ---- by positions */
 
-static cli_exit fail(const pair_source *source, const char *reason) {
+cli_exit pair_source_fail(const pair_source *source, const char *reason) {
   return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: %s", source->images->path, reason);
 }
 
-static cli_exit fail_status(const pair_source *source, hs_status status) {
+cli_exit pair_source_fail_status(const pair_source *source, hs_status status) {
   char message[CLI_MESSAGE_BYTES];
   cli_explain(source->context, status, message, sizeof message);
-  return fail(source, message);
+  return pair_source_fail(source, message);
 }
 
 static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].is_set; }
@@ -502,116 +504,20 @@ static cli_exit pair_by_positions(const pair_choice *choice, const pair_source *
   const size_t count = source->images->count;
   size_t known = 0;
   double *positions = malloc((count + 1) * 3 * sizeof *positions);
-  if (!positions) return fail(source, "out of memory for the images");
+  if (!positions) return pair_source_fail(source, "out of memory for the images");
   cli_exit result = read_positions(source, positions, &known);
   if (result == CLI_DONE && known == 0 && count > 0)
-    result = fail(source, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "
-                          "extracted from, or COLMAP's pose_priors");
+    result = pair_source_fail(
+        source, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "
+                "extracted from, or COLMAP's pose_priors");
   if (result == CLI_DONE && known < count && !is_quiet(source))
     cli_note("%s: %zu of %zu images have no position and are matched with none", source->images->path, count - known,
              count);
   if (result == CLI_DONE) {
     const hs_status status = hs_pair_nearby(positions, count, choice->metres, choice->neighbors, pairs);
-    if (status != HS_OK) result = fail_status(source, status);
+    if (status != HS_OK) result = pair_source_fail_status(source, status);
   }
   free(positions);
-  return result;
-}
-
-/* ---- by similarity */
-
-typedef struct looks {
-  const pair_source *source;
-  hs_retrieval *retrieval;
-  hs_features features;
-  int8_t *vectors; /* [images][hs_retrieval_length] */
-} looks;
-
-/* Reads an image's features; if they have no descriptors, none. */
-static cli_exit read_features(looks *l, size_t image) {
-  const pair_source *source = l->source;
-  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK)
-    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
-  if (l->features.descriptor_type == HS_DESCRIPTOR_NONE) l->features.count = 0;
-  return CLI_DONE;
-}
-
-/* Trains on descriptors of images that are spread evenly over the collection; *has_any: there are descriptors. */
-static cli_exit train(looks *l, bool *has_any) {
-  const size_t count = l->source->images->count, taken = count < SAMPLE_IMAGES ? count : SAMPLE_IMAGES;
-  size_t features = 0;
-  for (size_t i = 0; i < taken; i++) {
-    const cli_exit result = read_features(l, (2 * i + 1) * count / (2 * taken));
-    if (result != CLI_DONE) return result;
-    features += l->features.count;
-    const hs_status status = hs_retrieval_sample(l->retrieval, &l->features, (SAMPLE_DESCRIPTORS + taken - 1) / taken);
-    if (status != HS_OK) return fail(l->source, hs_status_string(status));
-  }
-  *has_any = features > 0;
-  const hs_status status = features > 0 ? hs_retrieval_train(l->retrieval, l->source->context) : HS_OK;
-  return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
-}
-
-static cli_exit describe_all(looks *l) {
-  const size_t length = hs_retrieval_length(l->retrieval);
-  for (size_t i = 0; i < l->source->images->count; i++) {
-    const cli_exit result = read_features(l, i);
-    if (result != CLI_DONE) return result;
-    const hs_status status =
-        hs_retrieval_describe(l->retrieval, l->source->context, &l->features, l->vectors + i * length);
-    if (status != HS_OK) return fail_status(l->source, status);
-  }
-  return CLI_DONE;
-}
-
-/* Replaces each image's vector by its blend with the neighbours' vectors. */
-static cli_exit blend(looks *l) {
-  const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
-  int8_t *blended = malloc(count * length);
-  if (!blended) return fail(l->source, "out of memory for the vectors of its images");
-  const hs_status status = hs_blend_similar(l->source->context, l->vectors, count, length, BLENDED_NEIGHBORS, blended);
-  free(l->vectors);
-  l->vectors = blended;
-  return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
-}
-
-/* Returns the maximum bytes of the sample. While it grows, the old and the doubled buffer both exist. */
-static double sample_bytes(const pair_source *source) {
-  double features = 0.0;
-  for (size_t i = 0; i < source->images->count; i++) features += (double)source->images->each[i].features;
-  return 3.0 * HS_DESCRIPTOR_LENGTH * fmin(features, SAMPLE_DESCRIPTORS + SAMPLE_IMAGES);
-}
-
-static cli_exit make_vectors(looks *l, uint32_t neighbors) {
-  const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
-  const uint64_t limit = l->source->max_memory_bytes;
-  const double each = 2.0 * (double)length + 16.0 * (double)(neighbors < count ? neighbors : count);
-  const double bytes = (double)count * each + sample_bytes(l->source);
-  if (limit > 0 && bytes > (double)limit)
-    return cli_fail(CLI_FAILED, COMMAND_MATCH,
-                    "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
-                    l->source->images->path, bytes, count);
-  l->vectors = bytes < (double)SIZE_MAX / 2 ? malloc(count * length) : NULL;
-  return l->vectors ? CLI_DONE : fail(l->source, "out of memory for the vectors of its images");
-}
-
-static cli_exit pair_by_looks(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
-  looks l = {.source = source};
-  bool has_any = false;
-  if (source->images->count < 2) return CLI_DONE;
-  hs_status status = hs_retrieval_create(&l.retrieval, NULL);
-  cli_exit result = status == HS_OK ? make_vectors(&l, choice->neighbors) : fail(source, hs_status_string(status));
-  if (result == CLI_DONE) result = train(&l, &has_any);
-  if (result == CLI_DONE && has_any) result = describe_all(&l);
-  if (result == CLI_DONE && has_any) result = blend(&l);
-  if (result == CLI_DONE && has_any) {
-    status = hs_pair_similar(source->context, l.vectors, source->images->count, hs_retrieval_length(l.retrieval),
-                             choice->neighbors, pairs);
-    if (status != HS_OK) result = fail_status(source, status);
-  }
-  free(l.vectors);
-  hs_features_free(&l.features);
-  hs_retrieval_destroy(l.retrieval);
   return result;
 }
 

@@ -41,6 +41,10 @@ typedef struct pair_source {
   uint64_t max_memory_bytes; /* 0: no limit */
 } pair_source;
 
+/* Print the reason why pairs cannot be selected, and return CLI_FAILED. */
+cli_exit pair_source_fail(const pair_source *source, const char *reason);
+cli_exit pair_source_fail_status(const pair_source *source, hs_status status);
+
 /* Checks the form of the value of --pairs. Prints the reason of a failure. */
 cli_exit pair_list_check(const option_set *set);
 
@@ -62,6 +66,7 @@ typedef struct pair_choice {
   uint32_t neighbors; /* maximum number of neighbours per image; for spatial, 0: no limit */
   bool quadratic;
   double metres;
+  const char *vectors; /* .npy file of the images' vectors, in the text that was parsed; null: none */
 } pair_choice;
 
 /* Parses a value of --pairs; a text of another form is a file name. Prints the reason of a failure. */
@@ -70,6 +75,11 @@ cli_exit pair_choice_parse(const char *text, pair_choice *choice);
 /* Fills *pairs for PAIR_CHOICE_SPATIAL or PAIR_CHOICE_RETRIEVAL with indices of the source's images. Prints the reason
    of a failure. */
 cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs);
+
+/* ---- Pairs by similarity (pair_retrieval.c). */
+
+/* Fills *pairs for PAIR_CHOICE_RETRIEVAL. */
+cli_exit pair_by_looks(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs);
 
 /* ---- Sequential pairs. With a rig of several cameras the sequence consists of frames, as in COLMAP from 3.12 on
    (expand_rig_images): all images of two frames are matched, and the images within a frame. */

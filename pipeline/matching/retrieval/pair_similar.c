@@ -1,12 +1,16 @@
-/* Image vectors from descriptors, and pairs of similar images; see hartsift_retrieval.h. */
+/* Image vectors from descriptors, pairs of similar images, and pairs that match best; see hartsift_retrieval.h. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cpu/dispatch.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
+#include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/context.h"
+#include "pipeline/include/hartsift_pairs.h"
 #include "pipeline/matching/retrieval/image_pairs.h"
 #include "pipeline/matching/retrieval/vocabulary.h"
 
@@ -92,15 +96,23 @@ hs_status hs_retrieval_describe(const hs_retrieval *r, hs_context *context, cons
   return status;
 }
 
-/* ---- Pairs of images with the nearest vectors: all pairs are compared, block by block. */
+/* ---- Pairs of images with the nearest vectors: all pairs are compared once, tile by tile. The vectors are divided
+   into blocks. In a round, each block meets one other block or itself, so no two threads change a block's neighbours.
+ */
 
-/* Number of vectors in a block, which are compared while they are in the cache. */
-enum { ASKING_BLOCK = 16, ANSWERING_BLOCK = 16 };
+enum {
+  CACHED_VECTORS = 16, /* number of vectors that are compared while they are in the cache */
+  BLOCK_MAX = 256,     /* maximum number of vectors in a block */
+  BLOCKS_MIN = 32,     /* number of blocks of a small collection, to keep threads busy */
+  SCALE_CHUNK = 16
+};
 
 typedef struct similar_search {
   const int8_t *vectors;
   size_t count, length;
   uint32_t neighbors;
+  size_t block, blocks; /* number of vectors in a block, and of blocks */
+  size_t round;         /* sum of the numbers of two blocks that meet, modulo `blocks` */
   dot_bytes_function dot;
   double *scale;   /* [count]: 1 / length of the vector; 0: all its entries are 0 */
   neighbor *near;  /* [count][neighbors] */
@@ -108,50 +120,66 @@ typedef struct similar_search {
 } similar_search;
 
 static void offer(const similar_search *s, size_t asking, size_t answering, int32_t product) {
-  if (answering == asking || s->scale[answering] == 0.0) return;
   /* distance: minus the cosine, times the length of the asking vector, which is constant */
   const neighbor offered = {-(double)product * s->scale[answering], (uint32_t)answering};
   neighbor_offer(s->near + asking * s->neighbors, &s->found[asking], s->neighbors, offered);
 }
 
-static void compare_with_block(const similar_search *s, size_t asking, size_t first, size_t end) {
-  const int8_t *vector = s->vectors + asking * s->length;
+static void offer_both(const similar_search *s, size_t one, size_t other, int32_t product) {
+  if (s->scale[other] == 0.0) return; /* `one` was checked */
+  offer(s, one, other, product);
+  offer(s, other, one, product);
+}
+
+/* Compares a vector with the vectors first to end - 1. */
+static void compare_with(const similar_search *s, size_t one, size_t first, size_t end) {
+  const int8_t *vector = s->vectors + one * s->length;
   int32_t products[DOT_ANSWERS];
   size_t k = first;
-  for (; end - k >= DOT_ANSWERS; k += DOT_ANSWERS) {
+  for (; k + DOT_ANSWERS <= end; k += DOT_ANSWERS) {
     s->dot(vector, s->vectors + k * s->length, s->length, s->length, products);
-    for (size_t i = 0; i < DOT_ANSWERS; i++) offer(s, asking, k + i, products[i]);
+    for (size_t i = 0; i < DOT_ANSWERS; i++) offer_both(s, one, k + i, products[i]);
   }
   for (; k < end; k++) { /* remaining vectors, one by one, with stride 0 */
     s->dot(vector, s->vectors + k * s->length, 0, s->length, products);
-    offer(s, asking, k, products[0]);
+    offer_both(s, one, k, products[0]);
   }
 }
 
-static int32_t chunks_of(const similar_search *s) { return (int32_t)((s->count + ASKING_BLOCK - 1) / ASKING_BLOCK); }
+/* Compares a block with another, or the vectors of one block with each other. */
+static void compare_blocks(const similar_search *s, size_t one, size_t other) {
+  const size_t first = one * s->block, end = first + s->block < s->count ? first + s->block : s->count;
+  const size_t begin = other * s->block, limit = begin + s->block < s->count ? begin + s->block : s->count;
+  for (size_t at = begin; at < limit; at += CACHED_VECTORS) {
+    const size_t until = limit - at < CACHED_VECTORS ? limit : at + CACHED_VECTORS;
+    for (size_t i = first; i < end; i++) {
+      const size_t from = one != other || at > i ? at : i + 1; /* within a block only later vectors */
+      if (s->scale[i] != 0.0 && from < until) compare_with(s, i, from, until);
+    }
+  }
+}
 
-static void compare_chunk(void *job, int32_t chunk, int32_t worker) {
-  similar_search *s = job;
-  const size_t asking = (size_t)chunk * ASKING_BLOCK;
+static void compare_task(void *job, int32_t chunk, int32_t worker) {
+  const similar_search *s = job;
+  const size_t one = (size_t)chunk, other = (s->round + s->blocks - one) % s->blocks;
   (void)worker;
-  for (size_t at = 0; at < s->count; at += ANSWERING_BLOCK)
-    for (size_t i = asking; i < s->count && i < asking + ASKING_BLOCK; i++)
-      if (s->scale[i] != 0.0)
-        compare_with_block(s, i, at, s->count - at < ANSWERING_BLOCK ? s->count : at + ANSWERING_BLOCK);
+  if (one <= other) compare_blocks(s, one, other);
 }
 
 static void scale_chunk(void *job, int32_t chunk, int32_t worker) {
   similar_search *s = job;
-  const size_t first = (size_t)chunk * ASKING_BLOCK;
+  const size_t first = (size_t)chunk * SCALE_CHUNK;
   int32_t squares[DOT_ANSWERS];
   (void)worker;
-  for (size_t i = first; i < s->count && i < first + ASKING_BLOCK; i++) {
+  for (size_t i = first; i < s->count && i < first + SCALE_CHUNK; i++) {
     const int8_t *vector = s->vectors + i * s->length;
     s->dot(vector, vector, 0, s->length, squares);
     s->scale[i] = squares[0] > 0 ? 1.0 / sqrt((double)squares[0]) : 0.0;
     s->found[i] = 0;
   }
 }
+
+static int32_t chunks_of(const similar_search *s) { return (int32_t)((s->count + SCALE_CHUNK - 1) / SCALE_CHUNK); }
 
 /* Allocates memory, and finds the neighbours of every image. Call end_search in any case, which frees the memory. */
 static hs_status find_neighbors(hs_context *context, const hs_allocator *allocator, similar_search *s) {
@@ -167,8 +195,11 @@ static hs_status find_neighbors(hs_context *context, const hs_allocator *allocat
   if (!s->scale || !s->found || !s->near) return HS_ERR_MEMORY;
   const hs_status status = context ? context_start_queue(context) : HS_OK;
   if (status != HS_OK) return status;
-  queue_run(context ? context->queue : NULL, chunks_of(s), scale_chunk, s);
-  queue_run(context ? context->queue : NULL, chunks_of(s), compare_chunk, s);
+  stage_queue *queue = context ? context->queue : NULL;
+  queue_run(queue, chunks_of(s), scale_chunk, s);
+  s->block = s->count / BLOCKS_MIN < BLOCK_MAX ? s->count / BLOCKS_MIN + 1 : BLOCK_MAX;
+  s->blocks = (s->count + s->block - 1) / s->block;
+  for (s->round = 0; s->round < s->blocks; s->round++) queue_run(queue, (int32_t)s->blocks, compare_task, s);
   return HS_OK;
 }
 
@@ -218,14 +249,22 @@ static void add_vector(const similar_search *s, size_t image, double weight, dou
   for (size_t i = 0; i < s->length; i++) sums[i] += scale * vector[i];
 }
 
+static int compare_neighbors(const void *left, const void *right) {
+  const neighbor *a = left, *b = right;
+  if (a->distance != b->distance) return a->distance < b->distance ? -1 : 1;
+  return (a->image > b->image) - (a->image < b->image);
+}
+
 static void blend_chunk(void *job, int32_t chunk, int32_t worker) {
   const blend_job *b = job;
   const similar_search *s = &b->search;
   double *sums = b->sums + (size_t)worker * s->length;
-  const size_t first = (size_t)chunk * ASKING_BLOCK;
-  for (size_t i = first; i < s->count && i < first + ASKING_BLOCK; i++) {
+  const size_t first = (size_t)chunk * SCALE_CHUNK;
+  for (size_t i = first; i < s->count && i < first + SCALE_CHUNK; i++) {
     memset(sums, 0, s->length * sizeof *sums);
     add_vector(s, i, 1.0, sums);
+    /* the order of the sum must not depend on the order in which neighbours were found */
+    qsort(s->near + i * s->neighbors, s->found[i], sizeof *s->near, compare_neighbors);
     for (uint32_t k = 0; k < s->found[i]; k++) {
       const neighbor *n = &s->near[i * s->neighbors + k];
       const double cosine = -n->distance * s->scale[i];
@@ -258,5 +297,177 @@ hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, size_t co
   if (status == HS_OK) queue_run(queue, chunks_of(&b.search), blend_chunk, &b);
   hs_memory_release(allocator, b.sums);
   end_search(allocator, &b.search);
+  return status;
+}
+
+/* ------------------------------------------------------------------ vectors of other descriptions */
+
+hs_status hs_round_vectors(const float *values, size_t count, size_t length, int8_t *vectors) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (((!values || !vectors) && count > 0) || length == 0 || length > DOT_LENGTH_MAX) return HS_ERR_ARGUMENT;
+  for (size_t n = 0; n < count; n++) {
+    const float *from = values + n * length;
+    double largest = 0.0;
+    for (size_t i = 0; i < length; i++) {
+      if (!isfinite(from[i])) return HS_ERR_ARGUMENT;
+      largest = fmax(largest, fabs((double)from[i]));
+    }
+    const double scale = vector_scale(largest);
+    for (size_t i = 0; i < length; i++) vectors[n * length + i] = rounded_number((double)from[i] * scale);
+  }
+  return HS_OK;
+}
+
+/* ---- Pairs that match best: a run over the candidates with few features of each image. */
+
+enum { SHORTLIST_FACTOR = 3, SHORTLIST_MIN = 60, SHORTLIST_MESSAGE_BYTES = 512 };
+
+typedef struct shortlist {
+  const hs_collection *collection;
+  const hs_allocator *allocator;
+  hs_collection_image *images; /* [image_count]: the images with few features */
+  neighbor *near;              /* [image_count][neighbors] */
+  uint32_t *found;             /* [image_count] */
+  uint32_t neighbors;
+} shortlist;
+
+/* A feature and its scale; a scale that is not a number is below all others. */
+typedef struct scaled_feature {
+  float scale;
+  uint32_t index;
+} scaled_feature;
+
+static int compare_scales(const void *left, const void *right) {
+  const scaled_feature *a = left, *b = right;
+  if (a->scale != b->scale) return a->scale > b->scale ? -1 : 1;
+  return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static hs_status keep_largest(const hs_features *all, const hs_allocator *allocator, hs_features *kept) {
+  const size_t wanted = all->count < HS_SHORTLIST_FEATURES ? all->count : HS_SHORTLIST_FEATURES;
+  const size_t bytes = features_descriptor_bytes(all->descriptor_type);
+  if (all->count >= HS_NO_FEATURE) return HS_ERR_LIMIT;
+  const bool is_chosen = wanted < all->count && all->keypoints;
+  scaled_feature *order = hs_memory_alloc(allocator, is_chosen ? all->count * sizeof *order : 1);
+  hs_status status = order ? features_reserve(kept, wanted, all->descriptor_type, allocator) : HS_ERR_MEMORY;
+  if (status == HS_OK && is_chosen) {
+    for (size_t i = 0; i < all->count; i++) {
+      const float sigma = all->keypoints[i].sigma;
+      order[i] = (scaled_feature){isnan(sigma) ? -INFINITY : sigma, (uint32_t)i};
+    }
+    qsort(order, all->count, sizeof *order, compare_scales);
+  }
+  for (size_t i = 0; status == HS_OK && i < wanted; i++) {
+    const size_t from = is_chosen ? order[i].index : i;
+    kept->keypoints[i] = all->keypoints ? all->keypoints[from] : (hs_keypoint){0};
+    if (bytes > 0)
+      memcpy((unsigned char *)kept->descriptors + i * bytes, (const unsigned char *)all->descriptors + from * bytes,
+             bytes);
+  }
+  hs_memory_release(allocator, order);
+  if (status != HS_OK) return status;
+  kept->count = wanted;
+  kept->origin = all->origin;
+  return HS_OK;
+}
+
+/* hs_collection.read */
+static hs_status read_largest(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
+  const shortlist *s = user;
+  const hs_collection_image *wanted = &s->collection->images[image];
+  if (wanted->features) return keep_largest(wanted->features, s->allocator, features);
+  hs_features all = {0};
+  hs_status status = s->collection->read(s->collection->user, image, &all, message, message_bytes);
+  if (status == HS_OK && all.count != wanted->feature_count)
+    status =
+        hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes,
+                        "read returned %zu features, but the collection states %zu", all.count, wanted->feature_count);
+  if (status == HS_OK) status = keep_largest(&all, s->allocator, features);
+  hs_features_free(&all);
+  return status;
+}
+
+static hs_status begin_shortlist(hs_context *context, shortlist *s) {
+  const size_t count = s->collection->image_count;
+  size_t near_bytes, image_bytes;
+  if (count > UINT32_MAX || !hs_size_mul(count, (size_t)s->neighbors * sizeof *s->near, &near_bytes) ||
+      !hs_size_mul(count, sizeof *s->images, &image_bytes))
+    return CONTEXT_FAIL(context, HS_ERR_LIMIT, "the pairs do not fit the address space");
+  s->near = hs_memory_alloc(s->allocator, near_bytes);
+  s->found = hs_memory_alloc(s->allocator, count * sizeof *s->found);
+  s->images = hs_memory_alloc(s->allocator, image_bytes);
+  if (!s->near || !s->found || !s->images) return CONTEXT_FAIL(context, HS_ERR_MEMORY, "out of memory for the pairs");
+  for (size_t i = 0; i < count; i++) {
+    const hs_collection_image *from = &s->collection->images[i];
+    const size_t all = from->features ? from->features->count : from->feature_count;
+    if (!from->features && !s->collection->read)
+      return CONTEXT_FAIL(context, HS_ERR_ARGUMENT, "image %zu has no features, and read is null", i);
+    s->images[i] = (hs_collection_image){.feature_count = all < HS_SHORTLIST_FEATURES ? all : HS_SHORTLIST_FEATURES};
+    s->found[i] = 0;
+  }
+  return HS_OK;
+}
+
+static void offer_matches(const shortlist *s, const hs_pair_result *result) {
+  const uint32_t ends[2] = {result->images.first, result->images.second};
+  for (int k = 0; k < 2; k++)
+    neighbor_offer(s->near + (size_t)ends[k] * s->neighbors, &s->found[ends[k]], s->neighbors,
+                   (neighbor){-(double)result->match_count, ends[1 - k]});
+}
+
+/* Counts the matches of all candidates. */
+static hs_status match_candidates(hs_context *context, const shortlist *s, const hs_image_pair *candidates,
+                                  size_t count) {
+  const hs_collection few = {.images = s->images,
+                             .image_count = s->collection->image_count,
+                             .read = read_largest,
+                             .user = (void *)(uintptr_t)s};
+  hs_pairs *run;
+  hs_status status = hs_pairs_start(&run, context, &few, candidates, count, NULL);
+  if (status != HS_OK) return status;
+  char reason[SHORTLIST_MESSAGE_BYTES] = "";
+  for (size_t i = 0; i < count && status == HS_OK; i++) {
+    const hs_pair_result *result;
+    status = hs_pairs_next(run, -1, &result);
+    if (status != HS_OK) {
+      hs_message_set(reason, sizeof reason, "%s", hs_pairs_last_error(run));
+    } else if (result->status != HS_OK && result->status != HS_ERR_ARGUMENT) {
+      status = result->status;
+      hs_message_set(reason, sizeof reason, "%s", result->message);
+    } else {
+      offer_matches(s, result);
+    }
+  }
+  hs_pairs_end(run);
+  return status == HS_OK ? HS_OK : CONTEXT_FAIL(context, status, "%s", reason);
+}
+
+uint32_t hs_shortlist_length(uint32_t neighbors) {
+  if (neighbors > UINT32_MAX / SHORTLIST_FACTOR) return UINT32_MAX;
+  return neighbors * SHORTLIST_FACTOR < SHORTLIST_MIN ? SHORTLIST_MIN : neighbors * SHORTLIST_FACTOR;
+}
+
+hs_status hs_pair_matching(hs_context *context, const hs_collection *collection, const hs_image_pair *candidates,
+                           size_t count, uint32_t neighbors, hs_image_pairs *pairs) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!context || !collection || (!collection->images && collection->image_count > 0) || (!candidates && count > 0) ||
+      !pairs)
+    return HS_ERR_ARGUMENT;
+  pairs->count = 0;
+  if (count == 0 || neighbors == 0) return HS_OK;
+  if (neighbors > collection->image_count) neighbors = (uint32_t)collection->image_count;
+  shortlist s = {.collection = collection, .allocator = context->options.allocator, .neighbors = neighbors};
+  hs_status status = begin_shortlist(context, &s);
+  if (status == HS_OK) status = match_candidates(context, &s, candidates, count);
+  for (size_t i = 0; i < collection->image_count && status == HS_OK; i++)
+    for (uint32_t k = 0; k < s.found[i] && status == HS_OK; k++)
+      if (!image_pairs_add(pairs, (uint32_t)i, s.near[i * neighbors + k].image)) status = HS_ERR_MEMORY;
+  if (status == HS_OK)
+    image_pairs_settle(pairs);
+  else
+    pairs->count = 0;
+  hs_memory_release(s.allocator, s.near);
+  hs_memory_release(s.allocator, s.found);
+  hs_memory_release(s.allocator, s.images);
   return status;
 }
