@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
-# Builds for Windows and macOS: library and commands are compiled and linked, and the portable tests and the selftest of the
-# Windows build run in Wine; what is installed on macOS is checked by its load commands. HARTSIFT_TESTS=whole: for Intel's Macs too.
-# Ends with the status of the last failure.
-# usage: bash tests/other_systems.sh PYTHON [JUNIT_FILE]     (PYTHON gets ziglang, which has the compiler for macOS)
+# Builds for Windows and macOS: library and commands are compiled and linked, and the portable tests, those of the command and the
+# selftest of the Windows build run in Wine; what is installed on macOS is checked by its load commands. HARTSIFT_TESTS=whole: for
+# Intel's Macs too, and all tests of the command. Ends with the status of the last failure.
+# usage: bash tests/other_systems.sh PYTHON [JUNIT_FILE [short]]    (PYTHON gets ziglang, which has the compiler for macOS; short:
+# for Windows less optimised, without codecs, the command's quick tests and the selftest alone)
 set -euo pipefail
-python=$1 results=${2:-}
+python=$1 results=${2:-} extent=${3:-}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tests/support/install_deps.sh
 . tests/support/install_deps.sh
 work=$PWD/build/release/windows
 jobs=$(nproc) status=0
 
-install_packages "${WINDOWS_PACKAGES[@]}" dpkg-dev nasm tcl
-[ -e "$work/codecs/lib/libcmocka.a" ] ||
-  run_quietly bash packaging/codecs.sh build/release/sources "$work/codecs" pipeline/cmake/windows_toolchain.cmake cmocka
-run_quietly cmake --preset windows -B build/windows -DCMAKE_PREFIX_PATH="$work/codecs" -DHARTSIFT_TESTS=ON
-run_quietly cmake --build build/windows -j "$jobs"
-ctest --test-dir build/windows -j "$jobs" --output-on-failure ${results:+--output-junit "$results"} || status=$?
+settings=(-DPython3_EXECUTABLE="$python" -DHARTSIFT_TESTS=ON) targets=() selected=() folder=build/windows
+if [ "$extent" = short ]; then
+  install_packages "${WINDOWS_PACKAGES[@]}"
+  settings+=(-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG")
+  targets=(hartsift hartsift_command hartsift_colmap_command) selected=(-R '^wine\.') folder=build/windows-short
+else
+  install_packages "${WINDOWS_PACKAGES[@]}" dpkg-dev nasm tcl
+  [ -e "$work/codecs/lib/libcmocka.a" ] ||
+    run_quietly bash packaging/codecs.sh build/release/sources "$work/codecs" pipeline/cmake/windows_toolchain.cmake cmocka
+  settings+=(-DCMAKE_PREFIX_PATH="$work/codecs")
+fi
+run_quietly cmake --preset windows -B "$folder" "${settings[@]}"
+run_quietly cmake --build "$folder" -j "$jobs" ${targets:+--target "${targets[@]}"}
+ctest --test-dir "$folder" "${selected[@]}" -j "$jobs" --output-on-failure ${results:+--output-junit "$results"} || status=$?
 
 "$python" -c 'import ziglang' 2>/dev/null || run_quietly "$python" -m pip install ziglang
 zig=$("$python" -c 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
