@@ -139,16 +139,18 @@ static sqlite3_file *file_of(const hs_colmap_database *database) {
 
 /* Removes a file that opening created and that is still empty, but not a link to it, and not while another program uses
    it. A program that waits for the file's lock finds it removed. The lock is taken without an SQLite transaction:
-   SQLite would remove that transaction's journal after the file, and by then the journal may belong to a new file. */
-static void remove_unused(const hs_colmap_database *database) {
+   SQLite would remove that transaction's journal after the file, and by then the journal may belong to a new file.
+   refused: name of the file if it could not be removed, as on Windows while it is open; else "". */
+static void remove_unused(const hs_colmap_database *database, char refused[COLMAP_PATH_BYTES]) {
   sqlite3_file *file = database->is_new ? file_of(database) : NULL;
   const char *name = file ? sqlite3_db_filename(database->sqlite, "main") : NULL;
   os_info info;
+  refused[0] = '\0';
   if (!name) return;
   if (file->pMethods->xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK &&
       file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK && !has_moved(database) &&
-      os_info_of(name, &info) && info.size == 0)
-    (void)os_remove(name);
+      os_info_of(name, &info) && info.size == 0 && !os_remove(name) && strlen(name) < COLMAP_PATH_BYTES)
+    memcpy(refused, name, strlen(name) + 1);
   (void)file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
 }
 
@@ -165,8 +167,11 @@ void hs_colmap_close(hs_colmap_database *database) {
     /* after a full disk the next reader would roll back; this does it now, because the file may be moved without its
        journal */
     if (database->is_broken) (void)sqlite3_exec(database->sqlite, "PRAGMA schema_version", NULL, NULL, NULL);
-    remove_unused(database);
+    char refused[COLMAP_PATH_BYTES];
+    os_info info;
+    remove_unused(database, refused);
     (void)sqlite3_close(database->sqlite);
+    if (refused[0] != '\0' && os_info_of(refused, &info) && info.size == 0) (void)os_remove(refused);
   }
   hs_memory_release(allocator, database->path);
   hs_memory_release(allocator, database);
