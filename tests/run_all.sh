@@ -13,7 +13,8 @@
 #   asan               without api.slurm, agree.windows_simd and the saved inputs of fuzz.*, which the fuzz build runs
 #   fuzz               three seconds of new inputs for each target (tests/fuzz/run.sh searches longer)
 #   cuda, without GPU  the tests that choose a device, of library, command and Python package; no program that needs one
-# --whole, for releases, runs everything, the machines of tests/other_machines.sh, and the builds for Windows and macOS of
+#   other systems      one build each for Windows and macOS, without codecs, and few tests in Wine
+# --whole, for releases, runs everything, the machines of tests/other_machines.sh, and the long form of
 # tests/other_systems.sh: hours. HARTSIFT_TESTS=whole does so for one test:
 # HARTSIFT_TESTS=whole ctest --preset asan -R '^agree'
 set -euo pipefail
@@ -96,6 +97,10 @@ build_the_others() {
   build tsan tsan "${threaded_tests[*]/#*./test_}" "${to_avx2[@]}" || true
   build fuzz fuzz fuzz_targets || true
   build_cuda || true
+  # Whole runs have the long form at the end.
+  if [ "$whole" = no ] && command -v x86_64-w64-mingw32-gcc >/dev/null; then
+    step "other systems" bash tests/other_systems.sh "$python" "$results/windows.xml" short || true
+  fi
 }
 
 # run_tests NAME CTEST_OPTION...: tests of build NAME. All output goes to the results, only failures to the terminal.
@@ -171,7 +176,10 @@ if step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKA
   # Packages are fetched while the first build compiles.
   step "fill build/venv" fill_python_environment "${environment[@]}" &
   filled=$!
+  step "install packages for Windows" install_packages "${WINDOWS_PACKAGES[@]}" &
+  installed=$!
   build cpu cpu "" || true
+  wait "$installed" || true
   if wait "$filled"; then summary_options=(--strict); fi
 fi
 if [ "${#summary_options[@]}" -eq 0 ]; then
