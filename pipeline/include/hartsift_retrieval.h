@@ -151,7 +151,9 @@ HS_API uint32_t hs_shortlist_length(uint32_t neighbors);
 enum { HS_SHORTLIST_FEATURES = 512 /* features */ };
 
 /* Chooses from candidate pairs those whose images match best. Of each image the HS_SHORTLIST_FEATURES features with the
-   largest scale (the first ones in a list without keypoints) are matched as by hs_match with its defaults. Each image
+   largest scale (the first ones in a list without keypoints) are matched as by hs_match with its defaults. Images
+   that are both among the five best partners of a third, or the reverse, with ten matches or more, become candidates
+   too. Each image
    then proposes the `neighbors` partners with most matches (at equal numbers the lower image number), and a pair is
    taken if either image proposes it. A pair whose descriptors cannot be compared has no matches. collection: as for
    hs_pairs_start, which matches the pairs within the context's max_memory_bytes; 16 * neighbors + 52 bytes per image

@@ -361,6 +361,24 @@ TEST(the_pairs_that_match_best) {
   free_large_images(&l);
 }
 
+/* Image 1 matches 0 and 2 well, so they are compared too, although they are no candidates; 3 has no such partner. */
+TEST(partners_of_partners_are_candidates) {
+  const hs_image_pair candidates[] = {{1, 2}, {0, 1}};
+  large_images l;
+  scoped_pairs pairs = {0};
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scoped_context *context = extraction_context(&o);
+  (void)state;
+  make_large_images(&l);
+  assert_true(count_matches(&l, 0, 1) >= 10 && count_matches(&l, 1, 2) >= 10);
+  assert_int_equal(hs_pair_matching(context, &l.collection, candidates, 2, 2, &pairs), HS_OK);
+  assert_int_equal(pairs.count, 3);
+  assert_true(pairs.pairs[1].first == 0 && pairs.pairs[1].second == 2);
+  assert_int_equal(hs_pair_matching(context, &l.collection, candidates, 1, 2, &pairs), HS_OK);
+  assert_int_equal(pairs.count, 1);
+  free_large_images(&l);
+}
+
 TEST(candidates_that_are_none) {
   const hs_image_pair outside = {0, FEW}, twin = {1, 1}, good = {0, 1};
   large_images l;

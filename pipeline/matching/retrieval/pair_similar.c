@@ -320,15 +320,21 @@ hs_status hs_round_vectors(const float *values, size_t count, size_t length, int
 
 /* ---- Pairs that match best: a run over the candidates with few features of each image. */
 
-enum { SHORTLIST_FACTOR = 3, SHORTLIST_MIN = 60, SHORTLIST_MESSAGE_BYTES = 512 };
+enum {
+  SHORTLIST_FACTOR = 3,
+  SHORTLIST_MIN = 60,
+  SHORTLIST_MESSAGE_BYTES = 512,
+  LINKS_MAX = 5,        /* number of an image's best partners whose partners become candidates */
+  LINK_MATCHES_MIN = 10 /* minimum number of matches of such partners */
+};
 
 typedef struct shortlist {
   const hs_collection *collection;
   const hs_allocator *allocator;
   hs_collection_image *images; /* [image_count]: the images with few features */
-  neighbor *near;              /* [image_count][neighbors] */
+  neighbor *near;              /* [image_count][kept]: partners with most matches */
   uint32_t *found;             /* [image_count] */
-  uint32_t neighbors;
+  uint32_t kept;
 } shortlist;
 
 /* A feature and its scale; a scale that is not a number is below all others. */
@@ -390,7 +396,7 @@ static hs_status read_largest(void *user, uint32_t image, hs_features *features,
 static hs_status begin_shortlist(hs_context *context, shortlist *s) {
   const size_t count = s->collection->image_count;
   size_t near_bytes, image_bytes;
-  if (count > UINT32_MAX || !hs_size_mul(count, (size_t)s->neighbors * sizeof *s->near, &near_bytes) ||
+  if (count > UINT32_MAX || !hs_size_mul(count, (size_t)s->kept * sizeof *s->near, &near_bytes) ||
       !hs_size_mul(count, sizeof *s->images, &image_bytes))
     return CONTEXT_FAIL(context, HS_ERR_LIMIT, "the pairs do not fit the address space");
   s->near = hs_memory_alloc(s->allocator, near_bytes);
@@ -411,7 +417,7 @@ static hs_status begin_shortlist(hs_context *context, shortlist *s) {
 static void offer_matches(const shortlist *s, const hs_pair_result *result) {
   const uint32_t ends[2] = {result->images.first, result->images.second};
   for (int k = 0; k < 2; k++)
-    neighbor_offer(s->near + (size_t)ends[k] * s->neighbors, &s->found[ends[k]], s->neighbors,
+    neighbor_offer(s->near + (size_t)ends[k] * s->kept, &s->found[ends[k]], s->kept,
                    (neighbor){-(double)result->match_count, ends[1 - k]});
 }
 
@@ -442,6 +448,100 @@ static hs_status match_candidates(hs_context *context, const shortlist *s, const
   return status == HS_OK ? HS_OK : CONTEXT_FAIL(context, status, "%s", reason);
 }
 
+/* Sorts each image's partners, the farthest first, which keeps them a heap. */
+static int compare_farthest(const void *left, const void *right) { return compare_neighbors(right, left); }
+
+static void sort_partners(const shortlist *s) {
+  for (size_t i = 0; i < s->collection->image_count; i++)
+    if (s->found[i] > 1) qsort(s->near + i * s->kept, s->found[i], sizeof *s->near, compare_farthest);
+}
+
+/* Returns the k-th best partner of an image; null: there is none, or it has too few matches. */
+static const neighbor *link_of(const shortlist *s, size_t image, uint32_t k) {
+  if (k >= s->found[image] || k >= LINKS_MAX) return NULL;
+  const neighbor *n = &s->near[image * s->kept + (s->found[image] - 1 - k)];
+  return n->distance <= -(double)LINK_MATCHES_MIN ? n : NULL;
+}
+
+/* Lists the links of all images in both directions: links[starts[i]] to links[starts[i + 1] - 1] for image i. */
+static bool list_links(const shortlist *s, hs_image_pairs *one_way, size_t *starts, uint32_t **links) {
+  const size_t count = s->collection->image_count;
+  for (size_t i = 0; i < count; i++)
+    for (uint32_t k = 0; link_of(s, i, k); k++)
+      if (!image_pairs_add(one_way, (uint32_t)i, link_of(s, i, k)->image)) return false;
+  image_pairs_settle(one_way);
+  *links = hs_memory_alloc(s->allocator, 2 * one_way->count * sizeof **links + 1);
+  if (!*links) return false;
+  memset(starts, 0, (count + 2) * sizeof *starts);
+  for (size_t i = 0; i < one_way->count; i++) {
+    starts[one_way->pairs[i].first + 2]++;
+    starts[one_way->pairs[i].second + 2]++;
+  }
+  for (size_t i = 2; i < count + 2; i++) starts[i] += starts[i - 1];
+  for (size_t i = 0; i < one_way->count; i++) { /* starts[i + 1] ends at the start of the next image */
+    const hs_image_pair p = one_way->pairs[i];
+    (*links)[starts[p.first + 1]++] = p.second;
+    (*links)[starts[p.second + 1]++] = p.first;
+  }
+  return true;
+}
+
+/* Adds the pairs of images that link to the same image. */
+static bool add_linked(const size_t *starts, const uint32_t *links, size_t count, hs_image_pairs *pairs) {
+  for (size_t i = 0; i < count; i++)
+    for (size_t a = starts[i]; a < starts[i + 1]; a++)
+      for (size_t b = a + 1; b < starts[i + 1]; b++)
+        if (!image_pairs_add(pairs, links[a], links[b])) return false;
+  image_pairs_settle(pairs);
+  return true;
+}
+
+static int compare_pairs_of_images(hs_image_pair a, hs_image_pair b) {
+  if (a.first != b.first) return a.first < b.first ? -1 : 1;
+  return (a.second > b.second) - (a.second < b.second);
+}
+
+/* Removes pairs that are among the candidates; both are sorted. */
+static void remove_pairs(hs_image_pairs *pairs, const hs_image_pairs *candidates) {
+  size_t kept = 0, at = 0;
+  for (size_t i = 0; i < pairs->count; i++) {
+    while (at < candidates->count && compare_pairs_of_images(candidates->pairs[at], pairs->pairs[i]) < 0) at++;
+    if (at == candidates->count || compare_pairs_of_images(candidates->pairs[at], pairs->pairs[i]) != 0)
+      pairs->pairs[kept++] = pairs->pairs[i];
+  }
+  pairs->count = kept;
+}
+
+/* Lists further candidates: partners of an image's best partners. */
+static hs_status list_further(hs_context *context, const shortlist *s, const hs_image_pair *candidates, size_t count,
+                              hs_image_pairs *further) {
+  const size_t images = s->collection->image_count;
+  hs_image_pairs sorted = {.allocator = s->allocator}, one_way = {.allocator = s->allocator};
+  uint32_t *links = NULL;
+  size_t *starts = hs_memory_alloc(s->allocator, (images + 2) * sizeof *starts);
+  bool done = starts && list_links(s, &one_way, starts, &links) && add_linked(starts, links, images, further);
+  for (size_t i = 0; i < count && done; i++) done = image_pairs_add(&sorted, candidates[i].first, candidates[i].second);
+  if (done) {
+    image_pairs_settle(&sorted);
+    remove_pairs(further, &sorted);
+  }
+  hs_memory_release(s->allocator, starts);
+  hs_memory_release(s->allocator, links);
+  hs_image_pairs_free(&sorted);
+  hs_image_pairs_free(&one_way);
+  return done ? HS_OK : CONTEXT_FAIL(context, HS_ERR_MEMORY, "out of memory for the pairs");
+}
+
+static hs_status match_further(hs_context *context, const shortlist *s, const hs_image_pair *candidates, size_t count) {
+  hs_image_pairs further = {.allocator = s->allocator};
+  sort_partners(s);
+  hs_status status = list_further(context, s, candidates, count, &further);
+  if (status == HS_OK && further.count > 0) status = match_candidates(context, s, further.pairs, further.count);
+  hs_image_pairs_free(&further);
+  sort_partners(s);
+  return status;
+}
+
 uint32_t hs_shortlist_length(uint32_t neighbors) {
   if (neighbors > UINT32_MAX / SHORTLIST_FACTOR) return UINT32_MAX;
   return neighbors * SHORTLIST_FACTOR < SHORTLIST_MIN ? SHORTLIST_MIN : neighbors * SHORTLIST_FACTOR;
@@ -456,12 +556,14 @@ hs_status hs_pair_matching(hs_context *context, const hs_collection *collection,
   pairs->count = 0;
   if (count == 0 || neighbors == 0) return HS_OK;
   if (neighbors > collection->image_count) neighbors = (uint32_t)collection->image_count;
-  shortlist s = {.collection = collection, .allocator = context->options.allocator, .neighbors = neighbors};
+  const uint32_t kept = neighbors > LINKS_MAX ? neighbors : LINKS_MAX;
+  shortlist s = {.collection = collection, .allocator = context->options.allocator, .kept = kept};
   hs_status status = begin_shortlist(context, &s);
   if (status == HS_OK) status = match_candidates(context, &s, candidates, count);
+  if (status == HS_OK) status = match_further(context, &s, candidates, count);
   for (size_t i = 0; i < collection->image_count && status == HS_OK; i++)
-    for (uint32_t k = 0; k < s.found[i] && status == HS_OK; k++)
-      if (!image_pairs_add(pairs, (uint32_t)i, s.near[i * neighbors + k].image)) status = HS_ERR_MEMORY;
+    for (uint32_t k = 0; k < s.found[i] && k < neighbors && status == HS_OK; k++)
+      if (!image_pairs_add(pairs, (uint32_t)i, s.near[i * kept + (s.found[i] - 1 - k)].image)) status = HS_ERR_MEMORY;
   if (status == HS_OK)
     image_pairs_settle(pairs);
   else
