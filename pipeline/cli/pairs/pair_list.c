@@ -469,16 +469,6 @@ cli_exit pair_choice_parse(const char *text, pair_choice *choice) {
 
 /* ---- by positions */
 
-cli_exit pair_source_fail(const pair_source *source, const char *reason) {
-  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: %s", source->images->path, reason);
-}
-
-cli_exit pair_source_fail_status(const pair_source *source, hs_status status) {
-  char message[CLI_MESSAGE_BYTES];
-  cli_explain(source->context, status, message, sizeof message);
-  return pair_source_fail(source, message);
-}
-
 static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].is_set; }
 
 /* Reads positions without altitude, because cameras' altitudes are tens of metres off, or missing. */
@@ -504,18 +494,18 @@ static cli_exit pair_by_positions(const pair_choice *choice, const pair_source *
   const size_t count = source->images->count;
   size_t known = 0;
   double *positions = malloc((count + 1) * 3 * sizeof *positions);
-  if (!positions) return pair_source_fail(source, "out of memory for the images");
+  if (!positions) return database_images_fail(source->images, "out of memory for the images");
   cli_exit result = read_positions(source, positions, &known);
   if (result == CLI_DONE && known == 0 && count > 0)
-    result = pair_source_fail(
-        source, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "
-                "extracted from, or COLMAP's pose_priors");
+    result = database_images_fail(
+        source->images, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "
+                        "extracted from, or COLMAP's pose_priors");
   if (result == CLI_DONE && known < count && !is_quiet(source))
     cli_note("%s: %zu of %zu images have no position and are matched with none", source->images->path, count - known,
              count);
   if (result == CLI_DONE) {
     const hs_status status = hs_pair_nearby(positions, count, choice->metres, choice->neighbors, pairs);
-    if (status != HS_OK) result = pair_source_fail_status(source, status);
+    if (status != HS_OK) result = database_images_fail_status(source->images, source->context, status);
   }
   free(positions);
   return result;

@@ -41,10 +41,6 @@ typedef struct pair_source {
   uint64_t max_memory_bytes; /* 0: no limit */
 } pair_source;
 
-/* Print the reason why pairs cannot be selected, and return CLI_FAILED. */
-cli_exit pair_source_fail(const pair_source *source, const char *reason);
-cli_exit pair_source_fail_status(const pair_source *source, hs_status status);
-
 /* Checks the form of the value of --pairs. Prints the reason of a failure. */
 cli_exit pair_list_check(const option_set *set);
 

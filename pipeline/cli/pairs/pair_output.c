@@ -74,6 +74,16 @@ void database_images_free(database_images *images) {
   *images = (database_images){.path = images->path};
 }
 
+cli_exit database_images_fail(const database_images *images, const char *reason) {
+  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: %s", images->path, reason);
+}
+
+cli_exit database_images_fail_status(const database_images *images, const hs_context *context, hs_status status) {
+  char message[CLI_MESSAGE_BYTES];
+  cli_explain(context, status, message, sizeof message);
+  return database_images_fail(images, message);
+}
+
 /* ---- reasons of failed pairs */
 
 bool pair_failures_begin(pair_failures *failures, const database_images *images) {

@@ -33,6 +33,10 @@ bool database_images_find(const database_images *images, uint32_t image_id, size
 
 void database_images_free(database_images *images);
 
+/* Print the database's name and the reason why it cannot be used, and return CLI_FAILED. */
+cli_exit database_images_fail(const database_images *images, const char *reason);
+cli_exit database_images_fail_status(const database_images *images, const hs_context *context, hs_status status);
+
 /* ---- Reasons of failed pairs. One line is printed for each image that makes its pairs fail, and for each other
    reason, however many pairs it affects. */
 

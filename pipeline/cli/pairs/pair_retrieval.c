@@ -41,11 +41,11 @@ static cli_exit train(looks *l, bool *has_any) {
     if (result != CLI_DONE) return result;
     features += l->features.count;
     const hs_status status = hs_retrieval_sample(l->retrieval, &l->features, (SAMPLE_DESCRIPTORS + taken - 1) / taken);
-    if (status != HS_OK) return pair_source_fail(l->source, hs_status_string(status));
+    if (status != HS_OK) return database_images_fail(l->source->images, hs_status_string(status));
   }
   *has_any = features > 0;
   const hs_status status = features > 0 ? hs_retrieval_train(l->retrieval, l->source->context) : HS_OK;
-  return status == HS_OK ? CLI_DONE : pair_source_fail_status(l->source, status);
+  return status == HS_OK ? CLI_DONE : database_images_fail_status(l->source->images, l->source->context, status);
 }
 
 static cli_exit describe_all(looks *l) {
@@ -55,7 +55,7 @@ static cli_exit describe_all(looks *l) {
     if (result != CLI_DONE) return result;
     const hs_status status =
         hs_retrieval_describe(l->retrieval, l->source->context, &l->features, l->vectors + i * length);
-    if (status != HS_OK) return pair_source_fail_status(l->source, status);
+    if (status != HS_OK) return database_images_fail_status(l->source->images, l->source->context, status);
   }
   return CLI_DONE;
 }
@@ -64,11 +64,11 @@ static cli_exit describe_all(looks *l) {
 static cli_exit blend(looks *l) {
   const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
   int8_t *blended = malloc(count * length);
-  if (!blended) return pair_source_fail(l->source, "out of memory for the vectors of its images");
+  if (!blended) return database_images_fail(l->source->images, "out of memory for the vectors of its images");
   const hs_status status = hs_blend_similar(l->source->context, l->vectors, count, length, BLENDED_NEIGHBORS, blended);
   free(l->vectors);
   l->vectors = blended;
-  return status == HS_OK ? CLI_DONE : pair_source_fail_status(l->source, status);
+  return status == HS_OK ? CLI_DONE : database_images_fail_status(l->source->images, l->source->context, status);
 }
 
 /* Returns the maximum bytes of the sample. While it grows, the old and the doubled buffer both exist. */
@@ -88,7 +88,7 @@ static cli_exit make_vectors(looks *l, uint32_t candidates) {
                     "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
                     l->source->images->path, bytes, count);
   l->vectors = bytes < (double)SIZE_MAX / 2 ? malloc(count * length) : NULL;
-  return l->vectors ? CLI_DONE : pair_source_fail(l->source, "out of memory for the vectors of its images");
+  return l->vectors ? CLI_DONE : database_images_fail(l->source->images, "out of memory for the vectors of its images");
 }
 
 /* hs_collection.read, called while the thread of the command waits */
@@ -104,14 +104,14 @@ static cli_exit choose_matching(const pair_source *source, const hs_image_pairs 
                                 hs_image_pairs *pairs) {
   const size_t count = source->images->count;
   hs_collection_image *images = calloc(count, sizeof *images);
-  if (!images) return pair_source_fail(source, "out of memory for its images");
+  if (!images) return database_images_fail(source->images, "out of memory for its images");
   for (size_t i = 0; i < count; i++) images[i].feature_count = source->images->each[i].features;
   const hs_collection collection = {
       .images = images, .image_count = count, .read = read_image, .user = (void *)(uintptr_t)source};
   const hs_status status =
       hs_pair_matching(source->context, &collection, candidates->pairs, candidates->count, neighbors, pairs);
   free(images);
-  return status == HS_OK ? CLI_DONE : pair_source_fail_status(source, status);
+  return status == HS_OK ? CLI_DONE : database_images_fail_status(source->images, source->context, status);
 }
 
 /* Finds the most similar images of each image with vectors of the features. */
@@ -119,14 +119,15 @@ static cli_exit list_candidates(const pair_source *source, uint32_t count, hs_im
   looks l = {.source = source};
   bool has_any = false;
   hs_status status = hs_retrieval_create(&l.retrieval, NULL);
-  cli_exit result = status == HS_OK ? make_vectors(&l, count) : pair_source_fail(source, hs_status_string(status));
+  cli_exit result =
+      status == HS_OK ? make_vectors(&l, count) : database_images_fail(source->images, hs_status_string(status));
   if (result == CLI_DONE) result = train(&l, &has_any);
   if (result == CLI_DONE && has_any) result = describe_all(&l);
   if (result == CLI_DONE && has_any) result = blend(&l);
   if (result == CLI_DONE && has_any) {
     status = hs_pair_similar(source->context, l.vectors, source->images->count, hs_retrieval_length(l.retrieval), count,
                              candidates);
-    if (status != HS_OK) result = pair_source_fail_status(source, status);
+    if (status != HS_OK) result = database_images_fail_status(source->images, source->context, status);
   }
   free(l.vectors);
   hs_features_free(&l.features);
@@ -404,7 +405,7 @@ static cli_exit pair_by_vectors(const pair_choice *choice, const pair_source *so
   const hs_status status =
       hs_pair_similar(source->context, vectors, source->images->count, length, choice->neighbors, pairs);
   free(vectors);
-  return status == HS_OK ? CLI_DONE : pair_source_fail_status(source, status);
+  return status == HS_OK ? CLI_DONE : database_images_fail_status(source->images, source->context, status);
 }
 
 cli_exit pair_by_looks(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
