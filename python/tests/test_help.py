@@ -2,13 +2,10 @@
 
 import inspect
 import re
-import signal
-import sys
 
 import pytest
 
 import hartsift
-from hartsift import __main__, _library
 
 #: Names of objects that only the package itself creates.
 INTERNAL = {"hartsift.DeviceFeatures.__init__", "hartsift.DeviceMemory.__init__"}
@@ -58,21 +55,3 @@ def test_help_shows_the_arguments_of_the_drop_ins():
     assert list(inspect.signature(hartsift.BFMatcher.knnMatch).parameters)[1:6] == [
         "queryDescriptors", "trainDescriptors", "k", "mask", "compactResult"
     ]
-
-
-def test_command_of_a_wheel_for_windows(tmp_path, monkeypatch):
-    """python -m hartsift finds it in the user's folder of scripts, which is not on the PATH, and ends with its status."""
-    program = tmp_path / "hartsift.exe"
-    program.write_text('#!/bin/sh\n[ "$1" = info ] && exit 7\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("HARTSIFT_LIBRARY", str(tmp_path / "hartsift" / "hartsift.dll"))
-    monkeypatch.setattr(_library.sysconfig, "get_path", lambda name, scheme: str(tmp_path / ("" if scheme.endswith("_user") else "absent")))
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert _library.command_path() == str(program)
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        with pytest.raises(SystemExit) as end:
-            __main__.main(["info"])
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    assert end.value.code == 7

@@ -641,56 +641,6 @@ sys.exit(1)
         steps.run_command(["3"], -1, said.append, lambda number: None)
 
 
-def test_package_on_windows(tmp_path):
-    """Modules of POSIX are missing, and the lock and the process group of the command are those of Windows."""
-    script = """
-import fcntl, numpy, os, pathlib, signal, subprocess, sys, types
-import shutil, sqlite3, tempfile  # their own imports depend on the system
-fake = types.ModuleType("msvcrt")
-fake.LK_NBLCK = fcntl.LOCK_EX | fcntl.LOCK_NB
-def locking(descriptor, mode, length):
-    try:
-        fcntl.flock(descriptor, mode)
-    except BlockingIOError as error:
-        raise PermissionError(*error.args)
-fake.locking = locking
-sys.modules.update(msvcrt=fake, fcntl=None, resource=None, pwd=None, grp=None, termios=None)
-folder = pathlib.Path(sys.argv[1])
-sys.platform, os.O_NOINHERIT = "win32", 0
-del signal.SIGHUP, os.O_DIRECTORY, os.set_blocking, os.register_at_fork
-import hartsift
-from hartsift import _reconstruct_steps as steps
-steps._WAIT_S, said = 0, []
-with steps.locked(folder, said.append):
-    try:
-        with steps.locked(folder, said.append):
-            sys.exit("two processes hold the lock")
-    except hartsift.FileError as error:
-        assert "another run is at work there" in str(error) and len(said) == 1
-with steps.locked(folder, said.append):
-    pass
-subprocess.CREATE_NEW_PROCESS_GROUP, signal.CTRL_BREAK_EVENT, calls = 512, 1, []
-class Stopped:
-    stdout = property(lambda self: iter([b"{}"]))
-    stderr = ()
-    def __init__(self, arguments, **settings): calls.append(settings)
-    def __enter__(self): return self
-    def __exit__(self, *error): return False
-    def send_signal(self, number): calls.append(number)
-    def wait(self): return 0
-subprocess.Popen, steps._library.command_path = Stopped, lambda: "hartsift.exe"
-def interrupt(number): raise KeyboardInterrupt
-try:
-    steps.run_command(["batch"], 5, said.append, interrupt)
-except KeyboardInterrupt:
-    pass
-assert calls[0]["creationflags"] == 512 and "pass_fds" not in calls[0] and calls[1] == 1
-"""
-    environment = {**os.environ, "HARTSIFT_LIBRARY": str(steps._library.library_path())}
-    run = subprocess.run([sys.executable, "-B", "-c", script, str(tmp_path)], env=environment, capture_output=True, text=True)
-    assert (run.returncode, run.stderr) == (0, "")
-
-
 def test_photographs_without_overlap(tmp_path, monkeypatch):
     fake = type(sys)("pycolmap")
     exec(FAKE_MAPPER, fake.__dict__)
