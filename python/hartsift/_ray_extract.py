@@ -209,7 +209,7 @@ def extract(
 
 def extract_into(output: str, images: Any, **given: Any) -> Any:
     """As ``extract``, into Parquet files in a folder that exists. The Dataset's rows are those of WritingActor."""
-    return _mapped(WritingActor, {"output": output}, images, **given)
+    return _mapped(WritingActor, {"output": output}, images, **{**(extract.__kwdefaults__ or {}), **given})
 
 
 def _mapped(
@@ -217,17 +217,17 @@ def _mapped(
     arguments: Dict[str, Any],
     images: Any,
     *,
-    num_cpus: float = 1,
-    num_gpus: float = 0,
-    concurrency: Optional[int] = None,
-    batch_size: int = 32,
-    filesystem: Any = None,
-    exif: bool = True,
-    jpeg_scale: int = 1,
-    strict: bool = False,
-    value_range: Optional[ValueRange] = None,
-    readers: Optional[int] = None,
-    ray_remote_args: Optional[Dict[str, Any]] = None,
+    num_cpus: float,
+    num_gpus: float,
+    concurrency: Optional[int],
+    batch_size: int,
+    filesystem: Any,
+    exif: bool,
+    jpeg_scale: int,
+    strict: bool,
+    value_range: Optional[ValueRange],
+    readers: Optional[int],
+    ray_remote_args: Optional[Dict[str, Any]],
     **options: Any,
 ) -> Any:
     """A Dataset of what an actor makes of the images. arguments: those of its constructor besides ExtractionActor's."""

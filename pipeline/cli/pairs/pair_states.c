@@ -60,20 +60,6 @@ static bool grow(doubtful_job *job) {
   return true;
 }
 
-/* Finds an image's index. False: the image has no features, so its pairs are meaningless. */
-static bool find_image(const database_images *images, uint32_t image_id, uint32_t *index) {
-  size_t low = 0, high = images->count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (images->each[middle].image_id < image_id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  *index = (uint32_t)low;
-  return low < images->count && images->each[low].image_id == image_id;
-}
-
 /* Returns the number of matches from which a pair's share of inliers is computed. For a guided pair it is that of the
    first pass, because nearly all guided matches are inliers. */
 static size_t count_matches(const colmap_verified_pair *pair) {
@@ -89,9 +75,12 @@ static cli_exit list_pairs(doubtful_job *job) {
     if (next.pair_id < 0) return CLI_DONE;
     hs_judged_pair pair = {.match_count = count_matches(&next), .inlier_count = next.stored};
     job->damaged += next.is_damaged;
-    if (next.is_damaged || !find_image(images, next.images[0], &pair.images.first) ||
-        !find_image(images, next.images[1], &pair.images.second))
+    size_t first, second; /* an image that is not found has no features, so its pairs are meaningless */
+    if (next.is_damaged || !database_images_find(images, next.images[0], &first) ||
+        !database_images_find(images, next.images[1], &second))
       continue;
+    pair.images.first = (uint32_t)first;
+    pair.images.second = (uint32_t)second;
     if (!grow(job)) return fail(job, "out of memory for the pairs");
     job->pair_ids[job->count] = next.pair_id;
     job->pairs[job->count++] = pair;
