@@ -134,6 +134,11 @@ class Scenes(PairsCase):
             self.assertIn("1 of 15 images have no vector in v.npy", self.errors)
         self.write_vectors("v", [[round(100 * x) for x in row] for row in rows], names, "|i1", "b")
         self.assertEqual(self.pairs("--pairs", "retrieval:2,v.npy", "--replace"), found)
+        self.write_vectors("v", [[0, 0, 0], *rows[1:]], names)
+        self.assertNotIn(names[0], itertools.chain.from_iterable(self.pairs("--pairs", "retrieval:2,v.npy", "--replace")))
+        self.assertIn("2 of 15 images have no vector in v.npy, or one of zeros", self.errors)
+        self.assertEqual(self.pairs("--pairs", "retrieval:99,v.npy", "--max-memory", "2k", status=FAILED), [])
+        self.assertIn("do not fit --max-memory", self.errors)
 
     def test_files_that_are_no_vectors(self):
         names, rows = [f"frame{i}.pgm" for i in range(4)], [[1, 2], [3, 4], [5, 6], [7, 8]]

@@ -326,19 +326,18 @@ static cli_exit read_names(vector_file *f) {
   return result;
 }
 
-/* Returns, for each row of the file, the image that it belongs to; UINT32_MAX: none. */
-static uint32_t *images_of_rows(const vector_file *f, const database_images *images, size_t *without) {
+/* Returns, for each row of the file, the image that it belongs to; UINT32_MAX: none. *found: number of images. */
+static uint32_t *images_of_rows(const vector_file *f, const database_images *images, size_t *found) {
   uint32_t *image = malloc(((size_t)f->rows + 1) * sizeof *image);
   if (!image) return NULL;
   for (size_t i = 0; i < f->rows; i++) image[i] = UINT32_MAX;
-  *without = 0;
+  *found = 0;
   for (size_t i = 0; i < images->count; i++) {
     const vector_name key = {.name = images->each[i].name};
-    const vector_name *found = bsearch(&key, f->names, f->name_count, sizeof key, compare_vector_names);
-    if (found)
-      image[found->row] = (uint32_t)i;
-    else
-      (*without)++;
+    const vector_name *name = bsearch(&key, f->names, f->name_count, sizeof key, compare_vector_names);
+    if (!name) continue;
+    image[name->row] = (uint32_t)i;
+    (*found)++;
   }
   return image;
 }
@@ -357,34 +356,54 @@ static cli_exit read_rows(vector_file *f, const uint32_t *image, int8_t *vectors
   return fault ? refuse_file(f->path, fault) : CLI_DONE;
 }
 
+static size_t count_zeros(const int8_t *vectors, size_t count, size_t length) {
+  size_t zeros = 0;
+  for (size_t i = 0; i < count; i++) {
+    size_t k = 0;
+    while (k < length && vectors[i * length + k] == 0) k++;
+    zeros += k == length;
+  }
+  return zeros;
+}
+
 static cli_exit place_rows(vector_file *f, const pair_source *source, int8_t **vectors) {
   const size_t count = source->images->count;
-  const uint64_t limit = source->max_memory_bytes;
-  size_t without;
-  if (limit > 0 && (double)count * (double)f->length > (double)limit)
-    return refuse_file(f->path, "its vectors do not fit --max-memory");
-  uint32_t *image = images_of_rows(f, source->images, &without);
+  size_t found;
+  uint32_t *image = images_of_rows(f, source->images, &found);
   *vectors = image && f->length <= SIZE_MAX / count ? calloc(count, (size_t)f->length) : NULL;
   cli_exit result = *vectors ? CLI_DONE : refuse_file(f->path, "out of memory for its vectors");
-  if (result == CLI_DONE && without == count)
-    result = refuse_file(f->path, "none of its names is an image of the database");
-  if (result == CLI_DONE && without > 0 && !source->set->values[OPTION_QUIET].is_set)
-    cli_note("%s: %zu of %zu images have no vector in %s and are matched with none", source->images->path, without,
-             count, f->path);
+  if (result == CLI_DONE && found == 0) result = refuse_file(f->path, "none of its names is an image of the database");
   if (result == CLI_DONE) result = read_rows(f, image, *vectors);
   free(image);
-  if (result == CLI_DONE) return CLI_DONE;
+  if (result == CLI_DONE) {
+    const size_t without = count_zeros(*vectors, count, (size_t)f->length);
+    if (without > 0 && !source->set->values[OPTION_QUIET].is_set)
+      cli_note("%s: %zu of %zu images have no vector in %s, or one of zeros, and are matched with none",
+               source->images->path, without, count, f->path);
+    return CLI_DONE;
+  }
   free(*vectors);
   *vectors = NULL;
   return result;
 }
 
+/* Compares the memory for the vectors, the names and the search of neighbours with the limit. */
+static const char *check_memory(const vector_file *f, const pair_source *source, uint32_t neighbors) {
+  const size_t count = source->images->count;
+  const double each = (double)f->length + 16.0 * (double)(neighbors < count ? neighbors : count) + 12.0;
+  const double names = (double)f->rows * (double)(sizeof(uint32_t) + sizeof *f->names);
+  const bool fits = source->max_memory_bytes == 0 || (double)count * each + names <= (double)source->max_memory_bytes;
+  return fits ? NULL : "its vectors, and the neighbours of each image, do not fit --max-memory";
+}
+
 /* Fills vectors[images][*length] from the rows of the file; for free(). On failure *vectors is null. */
-static cli_exit read_vectors(const char *path, const pair_source *source, int8_t **vectors, size_t *length) {
+static cli_exit read_vectors(const pair_choice *choice, const pair_source *source, int8_t **vectors, size_t *length) {
+  const char *path = choice->vectors;
   vector_file f = {.path = path, .file = os_open_stream(path, "rb")};
   *vectors = NULL;
   if (!f.file) return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s: cannot be opened: %s", path, strerror(errno));
   const char *fault = read_header(&f);
+  if (!fault) fault = check_memory(&f, source, choice->neighbors);
   cli_exit result = fault ? refuse_file(path, fault) : read_names(&f);
   if (result == CLI_DONE) result = place_rows(&f, source, vectors);
   for (size_t i = 0; i < f.name_count; i++) free(f.names[i].name);
@@ -400,7 +419,7 @@ static cli_exit read_vectors(const char *path, const pair_source *source, int8_t
 static cli_exit pair_by_vectors(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
   int8_t *vectors;
   size_t length;
-  const cli_exit result = read_vectors(choice->vectors, source, &vectors, &length);
+  const cli_exit result = read_vectors(choice, source, &vectors, &length);
   if (result != CLI_DONE) return result;
   const hs_status status =
       hs_pair_similar(source->context, vectors, source->images->count, length, choice->neighbors, pairs);
