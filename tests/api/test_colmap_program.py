@@ -223,7 +223,7 @@ class Options(ColmapCase):
 
     def test_project_file(self):
         self.write("project.ini", b"# all options of a project\ndatabase_path = d.db\nimage_path=photos\nrandom_seed=0\n\n[ImageReader]\n"
-                                  b"camera_model=PINHOLE\n[SiftExtraction]\nuse_gpu=false\nmax_num_features=50\n"
+                                  b"camera_model=PINHOLE#fx, fy, cx, cy\n[SiftExtraction] # of features\nuse_gpu=false\nmax_num_features=50\n"
                                   b"[SiftMatching]\nmultiple_models=true\n[Mapper]\nmin_num_matches=15\n")
         self.extract("--SiftExtraction.max_num_features", "20", "--SiftExtraction.gpu_index", "0,0")
         expected = self.ask("SELECT data FROM keypoints")

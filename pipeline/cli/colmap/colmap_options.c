@@ -277,9 +277,10 @@ static bool read_project_lines(colmap_options *options, FILE *file, const char *
   bool done = true;
   for (size_t number = 1; done && fgets(line, sizeof line, file); number++) {
     snprintf(from, sizeof from, "%.4000s:%zu: ", path, number);
+    line[strcspn(line, "#")] = '\0'; /* as Boost reads COLMAP's files, a comment may follow a value */
     char *text = trim(line);
     const size_t length = strlen(text);
-    if (length == 0 || text[0] == '#' || text[0] == ';') continue;
+    if (length == 0 || text[0] == ';') continue;
     if (text[0] == '[' && text[length - 1] == ']') {
       text[length - 1] = '\0';
       snprintf(section, sizeof section, "%s", trim(text + 1));
