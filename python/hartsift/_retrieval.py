@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import weakref
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
@@ -93,9 +94,13 @@ def _take(pairs: HsImagePairs) -> "npt.NDArray[np.uint32]":
 
 
 def _count(value: int, what: str) -> int:
-    if not 0 <= value < 1 << 32:
-        raise ArgumentError(f"{what} is {value}, expected 0..2^32 - 1")
-    return value
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{what} is {value!r}, expected a whole number") from None
+    if not 0 <= number < 1 << 32:
+        raise ArgumentError(f"{what} is {number}, expected 0..2^32 - 1")
+    return number
 
 
 def sequential_pairs(names: Sequence[str], neighbors: int, *, quadratic: bool = False) -> "npt.NDArray[np.uint32]":
@@ -263,7 +268,8 @@ def _vector_rows(vectors: "npt.ArrayLike") -> "npt.NDArray[np.int8]":
         raise ArgumentError(f"vectors have shape {rows.shape}, expected (N, length), length 1..65536")
     if rows.dtype == np.int8:
         return rows
-    values, rounded = np.ascontiguousarray(rows, np.float32), np.empty(rows.shape, np.int8)
+    with np.errstate(over="ignore"):
+        values, rounded = np.ascontiguousarray(rows, np.float32), np.empty(rows.shape, np.int8)
     if not np.isfinite(values).all():
         raise ArgumentError("vectors have a value that is not finite")
     check(library.hs_round_vectors(values.ctypes.data, *values.shape, rounded.ctypes.data))

@@ -97,9 +97,10 @@ def test_vectors_of_another_description():
     for kind in (np.float16, np.float32, np.float64):
         assert hartsift.similar_pairs(vectors.astype(kind), 1).tolist() == [[0, 1], [1, 2], [3, 4]]
     assert hartsift.blend_similar(vectors).dtype == np.int8
-    vectors[2, 1] = np.nan
-    with pytest.raises(hartsift.ArgumentError, match="finite"):
-        hartsift.similar_pairs(vectors, 1)
+    for number in (np.nan, 1e300):
+        vectors[2, 1] = number
+        with pytest.raises(hartsift.ArgumentError, match="finite"):
+            hartsift.similar_pairs(vectors, 1)
 
 
 def test_wrong_arguments(collection):
@@ -120,3 +121,6 @@ def test_wrong_arguments(collection):
         hartsift.similar_pairs(np.zeros((2, 4), np.uint8), 1)
     with pytest.raises(hartsift.ArgumentError):
         hartsift.similar_pairs(np.zeros(4, np.int8), 1)
+    for neighbors in (2.0, None, "2", [1]):
+        with pytest.raises(hartsift.ArgumentError, match="whole number"):
+            hartsift.similar_pairs(np.zeros((2, 4), np.int8), neighbors)
