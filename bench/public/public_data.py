@@ -51,6 +51,12 @@ def listed_files():
     return {path: digest for digest, path in lines}
 
 
+def listed_in(folder, part):
+    """Returns paths of the listed files and folders directly in a part of the folder. Others may be there too, such as those that
+    a file manager makes."""
+    return sorted({folder / part / path[len(part) + 1:].split("/")[0] for path in listed_files() if path.startswith(part + "/")})
+
+
 def check_files(folder):
     """Returns what is wrong with the files in a folder: missing ones and those with another digest."""
     faults = []
@@ -82,7 +88,7 @@ def relative(first, second):
 
 def oxford(folder):
     group = Group([], {})
-    for scene in sorted((folder / OXFORD).iterdir()):
+    for scene in listed_in(folder, OXFORD):
         for number in range(1, 7):
             group.read[f"{scene.name}/{number}"] = functools.partial(picture, scene / f"img{number}.png")
         for number in range(2, 7):
@@ -149,7 +155,7 @@ def view(path, kind, seed):
 
 def view_groups(folder, name, kinds):
     group = Group([], {})
-    for number, path in enumerate(sorted((folder / SUPERGLUE / "phototourism_sample_images").iterdir())[:VIEW_PICTURES]):
+    for number, path in enumerate(listed_in(folder, SUPERGLUE + "/phototourism_sample_images")[:VIEW_PICTURES]):
         first = f"{path.stem}/reduced"
         group.read[first] = functools.partial(view, path, "reduced", 0)
         for kind in kinds:
@@ -179,7 +185,7 @@ def reichstag(folder):
     import h5py  # pylint: disable=import-outside-toplevel
 
     group, cameras = Group([], {}), {}
-    for path in sorted((folder / REICHSTAG / "images").iterdir()):
+    for path in listed_in(folder, REICHSTAG + "/images"):
         group.read[path.stem] = functools.partial(picture, path)
         with h5py.File(folder / REICHSTAG / "calibration" / f"calibration_{path.stem}.h5") as file:
             cameras[path.stem] = scaled(file["K"][()], 1, 1), np.c_[file["R"][()], file["T"][()].reshape(3)]
@@ -194,7 +200,7 @@ def strecha(folder):
     group = Group([], {})
     for scene in SCENES:
         cameras = group.poses.setdefault(scene, {})
-        for path in sorted((folder / STRECHA / scene / "images").glob("*.jpg")):
+        for path in listed_in(folder, f"{STRECHA}/{scene}/images"):
             text = (folder / STRECHA / scene / "gt_dense_cameras" / f"{path.name}.camera").read_text(encoding="utf-8")
             numbers = np.array(text.split(), float)
             rotation = numbers[12:21].reshape(3, 3).T

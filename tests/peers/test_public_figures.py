@@ -170,6 +170,20 @@ class Files(unittest.TestCase):
             with mock.patch.object(public_data, "listed_files", return_value={"a": "0" * 64, "b": digest}):
                 self.assertEqual(public_data.check_files(folder), ["other bytes than listed: a", "missing: b"])
 
+    def test_other_files_are_no_pictures(self):
+        part = public_data.SUPERGLUE + "/phototourism_sample_images"
+        listed = {f"{part}/{name}.jpg": "" for name in ("c", "b")}
+        with mock.patch.object(public_data, "listed_files", return_value={**listed, f"{part}2/d.jpg": "", "a/b/c": ""}):
+            with tempfile.TemporaryDirectory() as folder:
+                made = pathlib.Path(folder) / part
+                made.mkdir(parents=True)
+                (made / ".DS_Store").write_bytes(b"")
+                (made / "a.jpg").write_bytes(b"")
+                self.assertEqual([path.name for path in public_data.listed_in(pathlib.Path(folder), part)], ["b.jpg", "c.jpg"])
+                with mock.patch.object(public_data, "view_homography"), mock.patch.object(public_data, "view_size", return_value=(1, 1)):
+                    group = public_data.view_groups(pathlib.Path(folder), "blur", ("blur",))
+                self.assertEqual([pair.scene for pair in group.pairs], ["b", "c"])
+
     def test_an_empty_folder_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run([sys.executable, "-B", str(MODE), folder, folder + "/out"], capture_output=True, text=True, check=False)
