@@ -354,9 +354,9 @@ TEST(the_pairs_that_match_best) {
     assert_int_equal(hs_pair_matching(context, &reading, all, count, 2, &read), HS_ERR_IO);
     assert_non_null(strstr(hs_last_error(context), "the picture is lost"));
     assert_int_equal(read.count, 0);
-    sizes[1].feature_count = LARGE + 1; /* its pairs have no matches */
-    assert_int_equal(hs_pair_matching(context, &reading, all, 4, 1, &read), HS_OK);
-    assert_int_equal(read.count, 4);
+    sizes[1].feature_count = LARGE + 1;
+    assert_int_equal(hs_pair_matching(context, &reading, all, 4, 1, &read), HS_ERR_ARGUMENT);
+    assert_non_null(strstr(hs_last_error(context), "the collection states"));
   }
   free_large_images(&l);
 }
@@ -399,6 +399,10 @@ TEST(candidates_that_are_none) {
   assert_int_equal(pairs.count, 0);
   assert_int_equal(hs_pair_matching(context, &l.collection, &good, 1, UINT32_MAX, &pairs), HS_OK);
   assert_int_equal(pairs.count, 1);
+  hs_features without = l.features[0];
+  without.descriptors = NULL; /* as in a list of positions, whose type is left 0 */
+  l.images[0].features = &without;
+  assert_int_equal(hs_pair_matching(context, &l.collection, &good, 1, 1, &pairs), HS_OK);
   l.images[2].features = NULL;
   assert_int_equal(hs_pair_matching(context, &l.collection, &good, 1, 1, &pairs), HS_ERR_ARGUMENT);
   free_large_images(&l);

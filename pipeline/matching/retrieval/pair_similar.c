@@ -1,5 +1,6 @@
 /* Image vectors from descriptors, pairs of similar images, and pairs that match best; see hartsift_retrieval.h. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -335,6 +336,8 @@ typedef struct shortlist {
   neighbor *near;              /* [image_count][kept]: partners with most matches */
   uint32_t *found;             /* [image_count] */
   uint32_t kept;
+  atomic_bool is_refused; /* reading an image gave HS_ERR_ARGUMENT, which pairs have too that cannot be compared */
+  char reason[SHORTLIST_MESSAGE_BYTES]; /* reason of the first such image; written before is_refused is set */
 } shortlist;
 
 /* A feature and its scale; a scale that is not a number is below all others. */
@@ -351,11 +354,12 @@ static int compare_scales(const void *left, const void *right) {
 
 static hs_status keep_largest(const hs_features *all, const hs_allocator *allocator, hs_features *kept) {
   const size_t wanted = all->count < HS_SHORTLIST_FEATURES ? all->count : HS_SHORTLIST_FEATURES;
-  const size_t bytes = features_descriptor_bytes(all->descriptor_type);
+  const hs_descriptor_type type = all->descriptors ? all->descriptor_type : HS_DESCRIPTOR_NONE;
+  const size_t bytes = features_descriptor_bytes(type);
   if (all->count >= HS_NO_FEATURE) return HS_ERR_LIMIT;
   const bool is_chosen = wanted < all->count && all->keypoints;
   scaled_feature *order = hs_memory_alloc(allocator, is_chosen ? all->count * sizeof *order : 1);
-  hs_status status = order ? features_reserve(kept, wanted, all->descriptor_type, allocator) : HS_ERR_MEMORY;
+  hs_status status = order ? features_reserve(kept, wanted, type, allocator) : HS_ERR_MEMORY;
   if (status == HS_OK && is_chosen) {
     for (size_t i = 0; i < all->count; i++) {
       const float sigma = all->keypoints[i].sigma;
@@ -377,9 +381,9 @@ static hs_status keep_largest(const hs_features *all, const hs_allocator *alloca
   return HS_OK;
 }
 
-/* hs_collection.read */
+/* hs_collection.read, called by one thread at a time */
 static hs_status read_largest(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
-  const shortlist *s = user;
+  shortlist *s = user;
   const hs_collection_image *wanted = &s->collection->images[image];
   if (wanted->features) return keep_largest(wanted->features, s->allocator, features);
   hs_features all = {0};
@@ -390,6 +394,10 @@ static hs_status read_largest(void *user, uint32_t image, hs_features *features,
                         "read returned %zu features, but the collection states %zu", all.count, wanted->feature_count);
   if (status == HS_OK) status = keep_largest(&all, s->allocator, features);
   hs_features_free(&all);
+  if (status == HS_ERR_ARGUMENT && !atomic_load(&s->is_refused)) {
+    hs_message_set(s->reason, sizeof s->reason, "%s", message[0] != '\0' ? message : hs_status_string(status));
+    atomic_store(&s->is_refused, true);
+  }
   return status;
 }
 
@@ -422,12 +430,9 @@ static void offer_matches(const shortlist *s, const hs_pair_result *result) {
 }
 
 /* Counts the matches of all candidates. */
-static hs_status match_candidates(hs_context *context, const shortlist *s, const hs_image_pair *candidates,
-                                  size_t count) {
-  const hs_collection few = {.images = s->images,
-                             .image_count = s->collection->image_count,
-                             .read = read_largest,
-                             .user = (void *)(uintptr_t)s};
+static hs_status match_candidates(hs_context *context, shortlist *s, const hs_image_pair *candidates, size_t count) {
+  const hs_collection few = {
+      .images = s->images, .image_count = s->collection->image_count, .read = read_largest, .user = s};
   hs_pairs *run;
   hs_status status = hs_pairs_start(&run, context, &few, candidates, count, NULL);
   if (status != HS_OK) return status;
@@ -437,6 +442,9 @@ static hs_status match_candidates(hs_context *context, const shortlist *s, const
     status = hs_pairs_next(run, -1, &result);
     if (status != HS_OK) {
       hs_message_set(reason, sizeof reason, "%s", hs_pairs_last_error(run));
+    } else if (result->status == HS_ERR_ARGUMENT && atomic_load(&s->is_refused)) {
+      status = HS_ERR_ARGUMENT;
+      hs_message_set(reason, sizeof reason, "%s", s->reason);
     } else if (result->status != HS_OK && result->status != HS_ERR_ARGUMENT) {
       status = result->status;
       hs_message_set(reason, sizeof reason, "%s", result->message);
@@ -532,7 +540,7 @@ static hs_status list_further(hs_context *context, const shortlist *s, const hs_
   return done ? HS_OK : CONTEXT_FAIL(context, HS_ERR_MEMORY, "out of memory for the pairs");
 }
 
-static hs_status match_further(hs_context *context, const shortlist *s, const hs_image_pair *candidates, size_t count) {
+static hs_status match_further(hs_context *context, shortlist *s, const hs_image_pair *candidates, size_t count) {
   hs_image_pairs further = {.allocator = s->allocator};
   sort_partners(s);
   hs_status status = list_further(context, s, candidates, count, &further);
@@ -563,7 +571,8 @@ hs_status hs_pair_matching(hs_context *context, const hs_collection *collection,
   if (status == HS_OK) status = match_further(context, &s, candidates, count);
   for (size_t i = 0; i < collection->image_count && status == HS_OK; i++)
     for (uint32_t k = 0; k < s.found[i] && k < neighbors && status == HS_OK; k++)
-      if (!image_pairs_add(pairs, (uint32_t)i, s.near[i * kept + (s.found[i] - 1 - k)].image)) status = HS_ERR_MEMORY;
+      if (!image_pairs_add(pairs, (uint32_t)i, s.near[i * kept + (s.found[i] - 1 - k)].image))
+        status = CONTEXT_FAIL(context, HS_ERR_MEMORY, "out of memory for the pairs");
   if (status == HS_OK)
     image_pairs_settle(pairs);
   else
