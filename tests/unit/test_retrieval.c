@@ -379,6 +379,31 @@ TEST(partners_of_partners_are_candidates) {
   free_large_images(&l);
 }
 
+/* Image 0 matches all others, and i + 1 of its features are those of image i. The 64 with most matches are compared
+ * with each other, although only pairs with image 0 are candidates. */
+TEST(one_image_that_matches_all) {
+  enum { ALL = 71, COMPARED = 64, SHARED = 20 };
+  static hs_features features[ALL];
+  hs_collection_image images[ALL] = {{0}};
+  hs_image_pair candidates[ALL - 1];
+  scoped_pairs pairs = {0};
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scoped_context *context = extraction_context(&o);
+  (void)state;
+  for (int i = 0; i < ALL; i++) {
+    feature_maker_fill(&features[i], SHARED + ALL, FEATURES_U8, 900 + (uint32_t)i);
+    images[i].features = &features[i];
+    if (i == 0) continue;
+    memcpy(features[i].descriptors, features[0].descriptors, (size_t)(SHARED + i) * SIFT_LENGTH);
+    candidates[i - 1] = (hs_image_pair){0, (uint32_t)i};
+  }
+  const hs_collection one = {.images = images, .image_count = ALL};
+  assert_int_equal(hs_pair_matching(context, &one, candidates, ALL - 1, ALL, &pairs), HS_OK);
+  assert_int_equal(pairs.count, ALL - 1 + COMPARED * (COMPARED - 1) / 2);
+  for (size_t i = ALL - 1; i < pairs.count; i++) assert_true(pairs.pairs[i].first >= ALL - COMPARED);
+  for (int i = 0; i < ALL; i++) hs_features_free(&features[i]);
+}
+
 TEST(candidates_that_are_none) {
   const hs_image_pair outside = {0, FEW}, twin = {1, 1}, good = {0, 1};
   large_images l;

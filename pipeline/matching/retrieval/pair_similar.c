@@ -325,8 +325,11 @@ enum {
   SHORTLIST_FACTOR = 3,
   SHORTLIST_MIN = 60,
   SHORTLIST_MESSAGE_BYTES = 512,
-  LINKS_MAX = 5,        /* number of an image's best partners whose partners become candidates */
-  LINK_MATCHES_MIN = 10 /* minimum number of matches of such partners */
+  LINKS_MAX = 5,         /* number of an image's best partners whose partners become candidates */
+  LINK_MATCHES_MIN = 10, /* minimum number of matches of such partners */
+  /* Number of images, those with most matches, that are compared with each other because they are the best partners of
+     one image, or the reverse. An image may be the best partner of all others, whose pairs are too many. */
+  LINKED_MAX = 64
 };
 
 typedef struct shortlist {
@@ -471,35 +474,46 @@ static const neighbor *link_of(const shortlist *s, size_t image, uint32_t k) {
   return n->distance <= -(double)LINK_MATCHES_MIN ? n : NULL;
 }
 
-/* Lists the links of all images in both directions: links[starts[i]] to links[starts[i + 1] - 1] for image i. */
-static bool list_links(const shortlist *s, hs_image_pairs *one_way, size_t *starts, uint32_t **links) {
+/* Lists the links of all images in both directions: links[starts[i]] to links[starts[i + 1] - 1] for image i, one twice
+   if both images have it. */
+static bool list_links(const shortlist *s, size_t *starts, neighbor **links) {
   const size_t count = s->collection->image_count;
-  for (size_t i = 0; i < count; i++)
-    for (uint32_t k = 0; link_of(s, i, k); k++)
-      if (!image_pairs_add(one_way, (uint32_t)i, link_of(s, i, k)->image)) return false;
-  image_pairs_settle(one_way);
-  *links = hs_memory_alloc(s->allocator, 2 * one_way->count * sizeof **links + 1);
-  if (!*links) return false;
   memset(starts, 0, (count + 2) * sizeof *starts);
-  for (size_t i = 0; i < one_way->count; i++) {
-    starts[one_way->pairs[i].first + 2]++;
-    starts[one_way->pairs[i].second + 2]++;
-  }
+  for (size_t i = 0; i < count; i++)
+    for (uint32_t k = 0; link_of(s, i, k); k++) {
+      starts[i + 2]++;
+      starts[link_of(s, i, k)->image + 2]++;
+    }
   for (size_t i = 2; i < count + 2; i++) starts[i] += starts[i - 1];
-  for (size_t i = 0; i < one_way->count; i++) { /* starts[i + 1] ends at the start of the next image */
-    const hs_image_pair p = one_way->pairs[i];
-    (*links)[starts[p.first + 1]++] = p.second;
-    (*links)[starts[p.second + 1]++] = p.first;
-  }
+  *links = hs_memory_alloc(s->allocator, starts[count + 1] * sizeof **links);
+  if (!*links) return false;
+  for (size_t i = 0; i < count; i++)
+    for (uint32_t k = 0; link_of(s, i, k); k++) { /* starts[i + 1] ends at the start of the next image */
+      const neighbor *n = link_of(s, i, k);
+      (*links)[starts[i + 1]++] = *n;
+      (*links)[starts[n->image + 1]++] = (neighbor){n->distance, (uint32_t)i};
+    }
   return true;
 }
 
+/* Sorts the links of an image, and removes repeated ones and those after the best. Returns the number that stays. */
+static size_t best_links(neighbor *links, size_t count) {
+  size_t kept = 0;
+  if (count > 1) qsort(links, count, sizeof *links, compare_neighbors);
+  for (size_t i = 0; i < count && kept < LINKED_MAX; i++)
+    if (kept == 0 || links[kept - 1].image != links[i].image) links[kept++] = links[i];
+  return kept;
+}
+
 /* Adds the pairs of images that link to the same image. */
-static bool add_linked(const size_t *starts, const uint32_t *links, size_t count, hs_image_pairs *pairs) {
-  for (size_t i = 0; i < count; i++)
-    for (size_t a = starts[i]; a < starts[i + 1]; a++)
-      for (size_t b = a + 1; b < starts[i + 1]; b++)
-        if (!image_pairs_add(pairs, links[a], links[b])) return false;
+static bool add_linked(const size_t *starts, neighbor *links, size_t count, hs_image_pairs *pairs) {
+  for (size_t i = 0; i < count; i++) {
+    neighbor *of_image = links + starts[i];
+    const size_t linked = best_links(of_image, starts[i + 1] - starts[i]);
+    for (size_t a = 0; a < linked; a++)
+      for (size_t b = a + 1; b < linked; b++)
+        if (!image_pairs_add(pairs, of_image[a].image, of_image[b].image)) return false;
+  }
   image_pairs_settle(pairs);
   return true;
 }
@@ -524,10 +538,10 @@ static void remove_pairs(hs_image_pairs *pairs, const hs_image_pairs *candidates
 static hs_status list_further(hs_context *context, const shortlist *s, const hs_image_pair *candidates, size_t count,
                               hs_image_pairs *further) {
   const size_t images = s->collection->image_count;
-  hs_image_pairs sorted = {.allocator = s->allocator}, one_way = {.allocator = s->allocator};
-  uint32_t *links = NULL;
+  hs_image_pairs sorted = {.allocator = s->allocator};
+  neighbor *links = NULL;
   size_t *starts = hs_memory_alloc(s->allocator, (images + 2) * sizeof *starts);
-  bool done = starts && list_links(s, &one_way, starts, &links) && add_linked(starts, links, images, further);
+  bool done = starts && list_links(s, starts, &links) && add_linked(starts, links, images, further);
   for (size_t i = 0; i < count && done; i++) done = image_pairs_add(&sorted, candidates[i].first, candidates[i].second);
   if (done) {
     image_pairs_settle(&sorted);
@@ -536,7 +550,6 @@ static hs_status list_further(hs_context *context, const shortlist *s, const hs_
   hs_memory_release(s->allocator, starts);
   hs_memory_release(s->allocator, links);
   hs_image_pairs_free(&sorted);
-  hs_image_pairs_free(&one_way);
   return done ? HS_OK : CONTEXT_FAIL(context, HS_ERR_MEMORY, "out of memory for the pairs");
 }
 
