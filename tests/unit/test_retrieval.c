@@ -307,18 +307,18 @@ static size_t count_matches(const large_images *l, int one, int other) {
   return matches.count;
 }
 
-static const hs_image_pair *all_pairs(hs_image_pair pairs[FEW * FEW], size_t *count) {
-  *count = 0;
+static size_t list_all_pairs(hs_image_pair pairs[FEW * FEW]) {
+  size_t count = 0;
   for (uint32_t i = 0; i < FEW; i++)
-    for (uint32_t k = i + 1; k < FEW; k++) pairs[(*count)++] = (hs_image_pair){i, k};
-  return pairs;
+    for (uint32_t k = i + 1; k < FEW; k++) pairs[count++] = (hs_image_pair){i, k};
+  return count;
 }
 
 /* Each image's partner with most matches, from counts of single matches. */
 TEST(the_pairs_that_match_best) {
   large_images l;
   hs_image_pair all[FEW * FEW];
-  size_t count;
+  const size_t count = list_all_pairs(all);
   bool expected[FEW][FEW] = {{false}};
   scoped_pairs pairs = {0}, read = {0};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -334,7 +334,7 @@ TEST(the_pairs_that_match_best) {
   for (int32_t threads = 1; threads <= 3; threads += 2) {
     o.threads = threads;
     scoped_context *context = extraction_context(&o);
-    assert_int_equal(hs_pair_matching(context, &l.collection, all_pairs(all, &count), count, 1, &pairs), HS_OK);
+    assert_int_equal(hs_pair_matching(context, &l.collection, all, count, 1, &pairs), HS_OK);
     size_t at = 0;
     for (uint32_t i = 0; i < FEW; i++)
       for (uint32_t k = i + 1; k < FEW; k++)
