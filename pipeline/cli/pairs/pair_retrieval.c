@@ -8,7 +8,7 @@
 #include "os/os_files.h"
 #include "pipeline/base/text.h"
 #include "pipeline/cli/pairs/pair_list.h"
-#include "pipeline/formats/common/text_cursor.h"
+#include "pipeline/formats/common/npy_array.h"
 
 /* ---- vectors of the features */
 
@@ -78,16 +78,22 @@ static double sample_bytes(const pair_source *source) {
   return 3.0 * HS_DESCRIPTOR_LENGTH * fmin(features, SAMPLE_DESCRIPTORS + SAMPLE_IMAGES);
 }
 
+/* Fails if the vectors and each image's neighbours exceed --max-memory. */
+static cli_exit check_memory(const pair_source *source, double vector_bytes, uint32_t neighbors, double more) {
+  const size_t count = source->images->count;
+  const uint64_t limit = source->max_memory_bytes;
+  const double bytes = (double)count * (vector_bytes + 16.0 * (double)(neighbors < count ? neighbors : count)) + more;
+  if (limit == 0 || bytes <= (double)limit) return CLI_DONE;
+  return cli_fail(CLI_FAILED, COMMAND_MATCH,
+                  "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
+                  source->images->path, bytes, count);
+}
+
 static cli_exit make_vectors(looks *l, uint32_t candidates) {
   const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
-  const uint64_t limit = l->source->max_memory_bytes;
-  const double each = 2.0 * (double)length + 16.0 * (double)(candidates < count ? candidates : count);
-  const double bytes = (double)count * each + sample_bytes(l->source);
-  if (limit > 0 && bytes > (double)limit)
-    return cli_fail(CLI_FAILED, COMMAND_MATCH,
-                    "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
-                    l->source->images->path, bytes, count);
-  l->vectors = bytes < (double)SIZE_MAX / 2 ? malloc(count * length) : NULL;
+  const cli_exit result = check_memory(l->source, 2.0 * (double)length, candidates, sample_bytes(l->source));
+  if (result != CLI_DONE) return result;
+  l->vectors = length <= SIZE_MAX / count ? malloc(count * length) : NULL;
   return l->vectors ? CLI_DONE : database_images_fail(l->source->images, "out of memory for the vectors of its images");
 }
 
@@ -135,12 +141,9 @@ static cli_exit list_candidates(const pair_source *source, uint32_t count, hs_im
   return result;
 }
 
-/* ---- vectors of a file: rows of a NumPy array in a .npy file, and a line with an image's name for each in a .txt file
+/* ---- vectors of a file: rows of a .npy file, with the name of each row's image in a line of a .txt file */
 
-   The format of .npy files is in NumPy's documentation, numpy.lib.format: a mark, a version, the length of a header,
-   and the header, a Python dictionary with the keys descr, fortran_order and shape. */
-
-enum { VECTOR_NAME_BYTES = 8192, NPY_HEADER_MAX = 65536, NPY_LENGTH_MAX = 65536 };
+enum { VECTOR_NAME_BYTES = 8192, VECTOR_HEADER_BYTES = 65536, VECTOR_LENGTH_MAX = 65536 };
 
 typedef struct vector_name {
   char *name;
@@ -151,8 +154,7 @@ typedef struct vector_file {
   const char *path;
   FILE *file;
   uint64_t rows, length; /* shape */
-  char kind;             /* 'f' or 'i' */
-  size_t bytes;          /* bytes of a number */
+  npy_array row;         /* type of the numbers; shape 1 x length, without data */
   vector_name *names;    /* sorted by name */
   size_t name_count;
 } vector_file;
@@ -161,111 +163,44 @@ static cli_exit refuse_file(const char *path, const char *reason) {
   return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s: %s", path, reason);
 }
 
-/* Returns the text after `key` and a colon in the header; null: the key is missing. */
-static const char *value_of(const char *header, const char *key) {
-  const char *at = strstr(header, key);
-  if (!at) return NULL;
-  at += strlen(key);
-  at += strspn(at, " ");
-  if (*at != ':') return NULL;
-  at++;
-  return at + strspn(at, " ");
-}
-
-/* Parses a number and the blanks and comma after it. */
-static bool parse_extent(const char **at, uint64_t *value) {
-  const size_t digits = strspn(*at, "0123456789");
-  int64_t parsed;
-  if (digits == 0 || !number_to_int(*at, digits, &parsed) || parsed < 0) return false;
-  *at += digits;
-  *at += strspn(*at, " ,");
-  *value = (uint64_t)parsed;
-  return true;
-}
-
-static const char *parse_header(vector_file *f, const char *header) {
-  static const struct {
-    const char *descr;
-    char kind;
-    size_t bytes;
-  } types[] = {{"'<f4'", 'f', 4}, {"'<f8'", 'f', 8}, {"'<f2'", 'f', 2}, {"'|i1'", 'i', 1}};
-  const char *descr = value_of(header, "'descr'"), *order = value_of(header, "'fortran_order'"),
-             *shape = value_of(header, "'shape'");
-  if (!descr || !order || !shape) return "has no header of a NumPy array";
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-    if (strncmp(descr, types[i].descr, strlen(types[i].descr)) == 0) {
-      f->kind = types[i].kind;
-      f->bytes = types[i].bytes;
-    }
-  if (f->bytes == 0) return "has numbers of another type: expected float16, float32, float64 or int8, little-endian";
-  if (strncmp(order, "False", strlen("False")) != 0)
-    return "is in Fortran order: expected rows (numpy.ascontiguousarray)";
-  if (*shape++ != '(' || !parse_extent(&shape, &f->rows) || !parse_extent(&shape, &f->length) || *shape != ')' ||
-      f->length < 1 || f->length > NPY_LENGTH_MAX || f->rows > INT32_MAX)
+static const char *check_array(const npy_array *array) {
+  if (array->rank != 2 || array->shape[1] < 1 || array->shape[1] > VECTOR_LENGTH_MAX || array->shape[0] > INT32_MAX)
     return "has another shape: expected (images, numbers of a vector), at most 65536 numbers";
+  if (array->fortran) return "is in Fortran order: expected rows (numpy.ascontiguousarray)";
+  if (!npy_is_numeric(array) || (array->kind != 'f' && (array->kind != 'i' || array->item_bytes != 1)))
+    return "has numbers of another type: expected float16, float32, float64 or int8";
   return NULL;
 }
 
 /* Reads the header, and checks that the rows fill the rest of the file. */
 static const char *read_header(vector_file *f) {
-  static const unsigned char mark[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-  unsigned char start[12];
-  const size_t fixed = 10;
-  if (fread(start, 1, fixed, f->file) != fixed || memcmp(start, mark, sizeof mark) != 0) return "is no .npy file";
-  const bool is_wide = start[6] >= 2;
-  size_t size = start[8] | (size_t)start[9] << 8, before = fixed;
-  if (start[6] < 1 || start[6] > 3) return "has an unknown version: expected 1 to 3";
-  if (is_wide) {
-    if (fread(start + fixed, 1, 2, f->file) != 2) return "ends within its header";
-    size |= (size_t)start[10] << 16 | (size_t)start[11] << 24;
-    before += 2;
-  }
-  if (size > NPY_HEADER_MAX) return "has a header of more than 64 KiB";
-  char *header = malloc(size + 1);
-  if (!header) return "out of memory for its header";
-  const char *fault = fread(header, 1, size, f->file) == size ? NULL : "ends within its header";
-  header[fault ? 0 : size] = '\0';
-  if (!fault) fault = parse_header(f, header);
-  free(header);
   os_info info;
+  size_t data_at;
+  uint8_t *start = malloc(VECTOR_HEADER_BYTES);
+  if (!start) return "out of memory for its header";
+  const size_t held = fread(start, 1, VECTOR_HEADER_BYTES, f->file);
+  const char *fault =
+      os_info_of(f->path, &info) ? npy_parse_header(start, held, info.size, &f->row, &data_at) : "cannot be read";
+  free(start);
+  if (!fault) fault = check_array(&f->row);
   if (fault) return fault;
-  if (!os_info_of(f->path, &info) || info.size != before + size + f->rows * f->length * f->bytes)
-    return "has another size than its shape says: it was cut off, or is not finished";
-  return NULL;
-}
-
-static float half_value(const unsigned char *b) {
-  const unsigned bits = b[0] | (unsigned)b[1] << 8, exponent = bits >> 10 & 31;
-  const double mantissa = bits & 1023;
-  double value = exponent == 0 ? ldexp(mantissa, -24) : ldexp(1024 + mantissa, (int)exponent - 25);
-  if (exponent == 31) value = INFINITY;
-  return (float)(bits >> 15 ? -value : value);
-}
-
-static float number_of(const vector_file *f, const unsigned char *b) {
-  uint64_t bits = 0;
-  if (f->bytes == 2) return half_value(b);
-  for (size_t i = 0; i < f->bytes; i++) bits |= (uint64_t)b[i] << 8 * i;
-  if (f->bytes == 4) {
-    const uint32_t low = (uint32_t)bits;
-    float value;
-    memcpy(&value, &low, sizeof value);
-    return value;
-  }
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return (float)value;
+  f->rows = f->row.shape[0];
+  f->length = f->row.shape[1];
+  f->row.shape[0] = 1;
+  return fseek(f->file, (long)data_at, SEEK_SET) == 0 ? NULL : "cannot be read";
 }
 
 /* Reads the next row. bytes, numbers: working memory for a row. */
-static const char *read_row(const vector_file *f, unsigned char *bytes, float *numbers, int8_t *vector) {
+static const char *read_row(const vector_file *f, uint8_t *bytes, float *numbers, int8_t *vector) {
   const size_t length = (size_t)f->length;
-  if (fread(bytes, f->bytes, length, f->file) != length) return "cannot be read";
-  if (f->kind == 'i') {
+  npy_array row = f->row;
+  if (fread(bytes, row.item_bytes, length, f->file) != length) return "cannot be read";
+  if (row.kind == 'i') {
     memcpy(vector, bytes, length);
     return NULL;
   }
-  for (size_t i = 0; i < length; i++) numbers[i] = number_of(f, bytes + i * f->bytes);
+  row.data = bytes;
+  for (size_t i = 0; i < length; i++) numbers[i] = (float)npy_value(&row, 0, i);
   return hs_round_vectors(numbers, 1, length, vector) == HS_OK ? NULL : "has a number that is not finite";
 }
 
@@ -278,6 +213,7 @@ static cli_exit add_name(vector_file *f, const char *path, const char *line) {
     return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s: has more lines than the %zu rows of %s", path,
                     (size_t)f->rows, f->path);
   char *name = strdup(line);
+  if (name) os_normalise_path(name);
   if (!name) return refuse_file(path, "out of memory for its names");
   f->names[f->name_count] = (vector_name){name, f->name_count};
   f->name_count++;
@@ -344,7 +280,7 @@ static uint32_t *images_of_rows(const vector_file *f, const database_images *ima
 
 static cli_exit read_rows(vector_file *f, const uint32_t *image, int8_t *vectors) {
   const size_t length = (size_t)f->length;
-  unsigned char *bytes = malloc(length * f->bytes);
+  uint8_t *bytes = malloc(length * f->row.item_bytes);
   float *numbers = malloc(length * sizeof *numbers);
   int8_t *unused = malloc(length); /* row of an image that is not in the database */
   const char *fault = bytes && numbers && unused ? NULL : "out of memory for a row";
@@ -387,15 +323,6 @@ static cli_exit place_rows(vector_file *f, const pair_source *source, int8_t **v
   return result;
 }
 
-/* Compares the memory for the vectors, the names and the search of neighbours with the limit. */
-static const char *check_memory(const vector_file *f, const pair_source *source, uint32_t neighbors) {
-  const size_t count = source->images->count;
-  const double each = (double)f->length + 16.0 * (double)(neighbors < count ? neighbors : count) + 12.0;
-  const double names = (double)f->rows * (double)(sizeof(uint32_t) + sizeof *f->names);
-  const bool fits = source->max_memory_bytes == 0 || (double)count * each + names <= (double)source->max_memory_bytes;
-  return fits ? NULL : "its vectors, and the neighbours of each image, do not fit --max-memory";
-}
-
 /* Fills vectors[images][*length] from the rows of the file; for free(). On failure *vectors is null. */
 static cli_exit read_vectors(const pair_choice *choice, const pair_source *source, int8_t **vectors, size_t *length) {
   const char *path = choice->vectors;
@@ -403,8 +330,9 @@ static cli_exit read_vectors(const pair_choice *choice, const pair_source *sourc
   *vectors = NULL;
   if (!f.file) return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s: cannot be opened: %s", path, strerror(errno));
   const char *fault = read_header(&f);
-  if (!fault) fault = check_memory(&f, source, choice->neighbors);
-  cli_exit result = fault ? refuse_file(path, fault) : read_names(&f);
+  const double names = (double)f.rows * (double)(sizeof(uint32_t) + sizeof *f.names);
+  cli_exit result = fault ? refuse_file(path, fault) : check_memory(source, (double)f.length, choice->neighbors, names);
+  if (result == CLI_DONE) result = read_names(&f);
   if (result == CLI_DONE) result = place_rows(&f, source, vectors);
   for (size_t i = 0; i < f.name_count; i++) free(f.names[i].name);
   free(f.names);
