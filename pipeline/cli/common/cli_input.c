@@ -100,7 +100,7 @@ static hs_status read_kept(const hs_load_options *load, kept_stream *kept) {
   return status;
 }
 
-/* Makes a source of a stream's bytes, which are read if they are not kept yet. */
+/* Makes a source of a stream's bytes, which are read if they are not kept yet. On failure *source stays. */
 static hs_status keep_stream(cli_input *input, const hs_load_options *load, const char *path, hs_source *source) {
   kept_stream *kept = input->kept;
   while (kept && strcmp(kept->path, path) != 0) kept = kept->next;
@@ -111,7 +111,7 @@ static hs_status keep_stream(cli_input *input, const hs_load_options *load, cons
     input->kept = kept;
     kept->status = read_kept(load, kept);
   }
-  *source = hs_source_encoded(kept->bytes, kept->size);
+  if (kept->status == HS_OK) *source = hs_source_encoded(kept->bytes, kept->size);
   return kept->status;
 }
 
