@@ -280,6 +280,30 @@ SHARED_TEST(failing_allocations) {
   assert_true(made > 40);
 }
 
+/* The choice of the pairs that match best, with the same failures. */
+SHARED_TEST(failing_allocations_of_a_choice) {
+  size_t made = SIZE_MAX;
+  for (size_t n = 1; made >= n; n += n < 30 ? 1 : 7) {
+    locked_allocator l = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    l.counting = counted_allocator_make(&l.counter);
+    const hs_allocator allocator = {locked_alloc, locked_release, &l};
+    hs_image_pairs pairs = {.allocator = &allocator};
+    hs_context *c = make_context(&allocator);
+    l.counter.made = 0;
+    l.counter.fail_at = n;
+    const hs_status status = hs_pair_matching(c, &s->collection, s->made.pairs, s->made.pair_count, 2, &pairs);
+    made = l.counter.made;
+    if (status != HS_OK) {
+      assert_int_equal(status, HS_ERR_MEMORY);
+      assert_string_not_equal(hs_last_error(c), "");
+    }
+    assert_true((status == HS_OK) == (pairs.count > 0));
+    hs_image_pairs_free(&pairs);
+    hs_destroy(c);
+    assert_int_equal(l.counter.alive, 0);
+  }
+}
+
 /* A run whose first pair's worker waits in an allocation until the run has failed. */
 typedef struct held_up {
   pthread_mutex_t lock;
