@@ -157,9 +157,9 @@ enum { HS_SHORTLIST_FEATURES = 512 /* features */ };
    equal numbers the lower image number), and a pair is taken if either image proposes it. A pair whose descriptors
    cannot be compared has no matches. collection: as for hs_pairs_start, which matches the pairs within the context's
    max_memory_bytes. Lists beyond that take at most 16 * max(neighbors, 5) + 252 bytes per image, and 24 bytes per
-   candidate, given or added. candidates: `count` pairs, each once, not the array of *pairs; the order of
-   hs_pair_similar needs fewest readings. Blocks. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_MEMORY, the statuses of
-   hs_pairs_start and hs_pairs_next, and the status of an image that cannot be read; hs_last_error says why. */
+   candidate and per two partners of one image. candidates: `count` pairs, each once, not the array of *pairs; the
+   order of hs_pair_similar needs fewest readings. Blocks. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_MEMORY, the statuses
+   of hs_pairs_start and hs_pairs_next, and the status of an image that cannot be read; hs_last_error says why. */
 HS_API hs_status hs_pair_matching(hs_context *context, const hs_collection *collection, const hs_image_pair *candidates,
                                   size_t count, uint32_t neighbors, hs_image_pairs *pairs);
 
