@@ -313,6 +313,8 @@ class _Work:
                 rate = self.settings["frames_per_second"]
                 if has_other_frames(self.photos, self.frames, rate):
                     self.images = steps.unfinished(self.frames)
+                else:  # a stopped run with another rate may have left some
+                    shutil.rmtree(steps.unfinished(self.frames), ignore_errors=True)
                 count = extract_frames(self.photos, self.images, rate, lambda done: self.progress.show(done, 0))
                 self.progress.say(f"frames: {count}, the sharpest of each {1 / rate:.3g} s")
         paths, unreadable, passed_over = find_image_paths(str(self.images), self.settings["masks"])

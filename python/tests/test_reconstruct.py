@@ -129,6 +129,9 @@ def test_other_frames_wait_for_the_checks(tmp_path, monkeypatch):
 
     before = run("no model")
     assert len(before) == 4 + 1
+    (tmp_path / "out" / ".frames.tmp").mkdir()
+    (tmp_path / "out" / ".frames.tmp" / "frame_00001.png").write_bytes(b"of a stopped run with another rate")
+    assert run("no model") == before and not (tmp_path / "out" / ".frames.tmp").exists()
     (tmp_path / "pairs").write_text("frame_00001.png frame_00009.png\n")
     assert run("the earlier results stay: .*focal length", frames_per_second=4, camera_params=(0, 80, 60, 0)) == before
     assert run("frame_00009.png", frames_per_second=4, pairs=tmp_path / "pairs") == before
