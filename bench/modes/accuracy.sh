@@ -12,10 +12,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 build=${1:-build/cpu}
-eval_dir=$(realpath "${HARTSIFT_EVAL:-../shared/eval}")
-data_dir=$(realpath "${HARTSIFT_DATA:-../shared/data}")
-command=$(realpath "$build/hartsift")
-work=$(realpath "$build")/accuracy
+eval_dir=$(realpath -m "${HARTSIFT_EVAL:-../shared/eval}")
+data_dir=$(realpath -m "${HARTSIFT_DATA:-../shared/data}")
+command=$(realpath -m "$build/hartsift")
+work=$(realpath -m "$build")/accuracy
 results=$work/accuracy_tables.md
 for needed in "$eval_dir/evaluate.py" "$data_dir/homography" "$command"; do
   if [ ! -e "$needed" ]; then

