@@ -151,15 +151,16 @@ HS_API uint32_t hs_shortlist_length(uint32_t neighbors);
 enum { HS_SHORTLIST_FEATURES = 512 /* features */ };
 
 /* Chooses from candidate pairs those whose images match best. Of each image the HS_SHORTLIST_FEATURES features with the
-   largest scale (the first ones in a list without keypoints) are matched as by hs_match with its defaults. Images
-   that are both among the five best partners of a third, or the reverse, with ten matches or more, become candidates
-   too; of each third, the 64 with most matches. Each image then proposes the `neighbors` partners with most matches (at
-   equal numbers the lower image number), and a pair is taken if either image proposes it. A pair whose descriptors
-   cannot be compared has no matches. collection: as for hs_pairs_start, which matches the pairs within the context's
-   max_memory_bytes. Lists beyond that take at most 16 * max(neighbors, 5) + 252 bytes per image, and 24 bytes per
-   candidate and per two partners of one image. candidates: `count` pairs, each once, not the array of *pairs; the
-   order of hs_pair_similar needs fewest readings. Blocks. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_MEMORY, the statuses
-   of hs_pairs_start and hs_pairs_next, and the status of an image that cannot be read; hs_last_error says why. */
+   largest scale (the first ones in a list without keypoints) are matched as by hs_match with its defaults. Two images
+   with at least ten matches are linked if one is among the five best partners of the other. Images that are linked to
+   the same image become candidates too; of more than 64, those with most matches with it. Each image then proposes the
+   `neighbors` partners with most matches (at equal numbers the lower image number), and a pair is taken if either image
+   proposes it. A pair whose descriptors cannot be compared has no matches. collection: as for hs_pairs_start, which
+   matches the pairs within the context's max_memory_bytes. Lists beyond that take at most 16 * max(neighbors, 5) + 252
+   bytes per image, and 24 bytes per candidate and per two images linked to one. candidates: `count` pairs, each once,
+   not the array of *pairs; the order of hs_pair_similar needs fewest readings. Blocks. Statuses: HS_ERR_ARGUMENT
+   (null), HS_ERR_MEMORY, the statuses of hs_pairs_start and hs_pairs_next, and the status of an image that cannot be
+   read; hs_last_error says why. */
 HS_API hs_status hs_pair_matching(hs_context *context, const hs_collection *collection, const hs_image_pair *candidates,
                                   size_t count, uint32_t neighbors, hs_image_pairs *pairs);
 

@@ -130,7 +130,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH, "match all images of this COLMAP database"),
     [OPTION_PAIRS] = TEXT(
         "pairs", "WHICH", IN_MATCH,
-        "--database: which pairs: all; sequential:N[,quadratic], the next N images by name (and those 1, 2, 4, ... places on), in a rig by frames; spatial:METRES[,N], images at most this far apart (the N nearest); retrieval:K[,V.npy], the K most similar (by vectors V); or a file, two names per line (tab between if they have spaces) [all]"),
+        "--database: which pairs: all; sequential:N[,quadratic], the next N images by name (and those 1, 2, 4, ... later), in a rig by frames; spatial:METRES[,N], images at most this far apart (the N nearest); retrieval:K[,V.npy], the K most similar (by vectors V); or a file, two names per line (tab between if they have spaces) [all]"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", OF_EXTRACTION | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it in any order"),
     [OPTION_DEVICE] =

@@ -325,10 +325,10 @@ enum {
   SHORTLIST_FACTOR = 3,
   SHORTLIST_MIN = 60,
   SHORTLIST_MESSAGE_BYTES = 512,
-  LINKS_MAX = 5,         /* number of an image's best partners whose partners become candidates */
-  LINK_MATCHES_MIN = 10, /* minimum number of matches of such partners */
-  /* Number of images, those with most matches, that are compared with each other because they are the best partners of
-     one image, or the reverse. An image may be the best partner of all others, whose pairs are too many. */
+  LINKS_MAX = 5,         /* number of an image's best partners that are linked to it */
+  LINK_MATCHES_MIN = 10, /* minimum number of matches of linked images */
+  /* Maximum number of images linked to one image that become candidates of each other. An image may be the best partner
+     of all others, whose pairs would be too many. */
   LINKED_MAX = 64
 };
 
@@ -534,7 +534,7 @@ static void remove_pairs(hs_image_pairs *pairs, const hs_image_pairs *candidates
   pairs->count = kept;
 }
 
-/* Lists further candidates: partners of an image's best partners. */
+/* Lists further candidates: images that are linked to the same image. */
 static hs_status list_further(hs_context *context, const shortlist *s, const hs_image_pair *candidates, size_t count,
                               hs_image_pairs *further) {
   const size_t images = s->collection->image_count;
