@@ -94,6 +94,14 @@ class Scenes(PairsCase):
         self.ask("UPDATE descriptors SET rows = 0, data = x''")
         self.assertEqual(self.pairs("--pairs", "retrieval:5"), [])
 
+    def test_retrieval_names_images_without_descriptors(self):
+        self.ask("DELETE FROM descriptors WHERE image_id = 1")
+        self.assertNotIn("frame0.pgm", itertools.chain.from_iterable(self.pairs("--pairs", "retrieval:99")))
+        self.assertIn("1 of 15 images have no descriptors", self.errors)
+        self.ask("DELETE FROM descriptors")
+        self.pairs("--pairs", "retrieval:99", status=FAILED)
+        self.assertIn("none of its images has descriptors", self.errors)
+
     def test_damaged_features_are_reported(self):
         self.ask("UPDATE descriptors SET data = x'00' WHERE image_id = 2")
         self.assertEqual(self.pairs("--pairs", "retrieval:3", status=FAILED), [])

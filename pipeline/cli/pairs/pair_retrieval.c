@@ -20,7 +20,8 @@ typedef struct looks {
   const pair_source *source;
   hs_retrieval *retrieval;
   hs_features features;
-  int8_t *vectors; /* [images][hs_retrieval_length] */
+  int8_t *vectors;        /* [images][hs_retrieval_length] */
+  bool lacks_descriptors; /* an image has features without descriptors */
 } looks;
 
 /* Reads an image's features; if they have no descriptors, none. */
@@ -28,7 +29,10 @@ static cli_exit read_features(looks *l, size_t image) {
   const pair_source *source = l->source;
   if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK)
     return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
-  if (l->features.descriptor_type == HS_DESCRIPTOR_NONE) l->features.count = 0;
+  if (l->features.descriptor_type == HS_DESCRIPTOR_NONE && l->features.count > 0) {
+    l->lacks_descriptors = true;
+    l->features.count = 0;
+  }
   return CLI_DONE;
 }
 
@@ -58,6 +62,24 @@ static cli_exit describe_all(looks *l) {
     if (status != HS_OK) return database_images_fail_status(l->source->images, l->source->context, status);
   }
   return CLI_DONE;
+}
+
+/* Prints how many vectors are 0. path: their file; null: they are of the features. */
+static void note_zeros(const pair_source *source, const int8_t *vectors, size_t length, const char *path) {
+  const size_t count = source->images->count;
+  size_t zeros = 0;
+  for (size_t i = 0; i < count; i++) {
+    size_t k = 0;
+    while (k < length && vectors[i * length + k] == 0) k++;
+    zeros += k == length;
+  }
+  if (zeros == 0 || source->set->values[OPTION_QUIET].is_set) return;
+  if (path)
+    cli_note("%s: %zu of %zu images have no vector in %s, or one of zeros, and are matched with none",
+             source->images->path, zeros, count, path);
+  else
+    cli_note("%s: %zu of %zu images have no descriptors, or only those that all others have, and are matched with none",
+             source->images->path, zeros, count);
 }
 
 /* Replaces each image's vector by its blend with the neighbours' vectors. */
@@ -128,7 +150,10 @@ static cli_exit list_candidates(const pair_source *source, uint32_t count, hs_im
   cli_exit result =
       status == HS_OK ? make_vectors(&l, count) : database_images_fail(source->images, hs_status_string(status));
   if (result == CLI_DONE) result = train(&l, &has_any);
+  if (result == CLI_DONE && !has_any && l.lacks_descriptors)
+    result = database_images_fail(source->images, "none of its images has descriptors");
   if (result == CLI_DONE && has_any) result = describe_all(&l);
+  if (result == CLI_DONE && has_any) note_zeros(source, l.vectors, hs_retrieval_length(l.retrieval), NULL);
   if (result == CLI_DONE && has_any) result = blend(&l);
   if (result == CLI_DONE && has_any) {
     status = hs_pair_similar(source->context, l.vectors, source->images->count, hs_retrieval_length(l.retrieval), count,
@@ -292,16 +317,6 @@ static cli_exit read_rows(vector_file *f, const uint32_t *image, int8_t *vectors
   return fault ? refuse_file(f->path, fault) : CLI_DONE;
 }
 
-static size_t count_zeros(const int8_t *vectors, size_t count, size_t length) {
-  size_t zeros = 0;
-  for (size_t i = 0; i < count; i++) {
-    size_t k = 0;
-    while (k < length && vectors[i * length + k] == 0) k++;
-    zeros += k == length;
-  }
-  return zeros;
-}
-
 static cli_exit place_rows(vector_file *f, const pair_source *source, int8_t **vectors) {
   const size_t count = source->images->count;
   size_t found;
@@ -312,10 +327,7 @@ static cli_exit place_rows(vector_file *f, const pair_source *source, int8_t **v
   if (result == CLI_DONE) result = read_rows(f, image, *vectors);
   free(image);
   if (result == CLI_DONE) {
-    const size_t without = count_zeros(*vectors, count, (size_t)f->length);
-    if (without > 0 && !source->set->values[OPTION_QUIET].is_set)
-      cli_note("%s: %zu of %zu images have no vector in %s, or one of zeros, and are matched with none",
-               source->images->path, without, count, f->path);
+    note_zeros(source, *vectors, (size_t)f->length, f->path);
     return CLI_DONE;
   }
   free(*vectors);
