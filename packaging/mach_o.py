@@ -41,6 +41,8 @@ def commands(data):
     at = 32
     for _ in range(count):
         number, size = struct.unpack_from("<II", data, at)
+        if size < 8:
+            raise ValueError(f"a load command has {size} bytes")
         yield number, data[at:at + size]
         at += size
 
@@ -132,6 +134,14 @@ def faults_of(name, data, processor, names):
     return faults + library_faults(name, libraries, run_paths, names)
 
 
+def faults_found(*inputs):
+    """As faults_of, also for a file that is damaged."""
+    try:
+        return faults_of(*inputs)
+    except (struct.error, ValueError, IndexError) as error:
+        return [f"it is damaged: {error}"]
+
+
 def wheel_faults(name, files, processor):
     tag = f"py3-none-macosx_11_0_{processor}"
     binaries = b"".join(data for data in files.values() if data.startswith(MAGIC))
@@ -158,7 +168,7 @@ def main(path, processor, *unwanted):
     if not binaries:
         faults.append(f"{path}: no program or library for macOS is inside")
     for name in binaries:
-        faults += [f"{name}: {fault}" for fault in faults_of(name, files[name], processor, files)]
+        faults += [f"{name}: {fault}" for fault in faults_found(name, files[name], processor, files)]
         if not modes[name] & 0o100:
             faults.append(f"{name}: it may not be executed")
     faults += [f"{name}: it contains {word}" for name, data in files.items() for word in unwanted if word.encode() in data]
