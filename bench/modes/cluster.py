@@ -4,7 +4,7 @@ Checks that its digests equal those of `hartsift batch`, also with a killed node
 equals matching in one process. Measures the rates of both.
 
 usage: cluster [--images 1000] [--pairs-of 60] [--rounds 3] [--cores 2] [--rate-of N,WIDTH,HEIGHT] [--cuda ACTORS]
-           [--max-features 0] COMMAND
+           [--max-features 0] [--only extract|it|actor|node|match|rate] COMMAND
 COMMAND is hartsift of a build whose library the package uses (HARTSIFT_LIBRARY, PYTHONPATH). Needs hartsift[ray],
 Pillow.
 Rates are measured on one node with --cores cores; with --cuda also one GPU, shared by ACTORS actors.
