@@ -17,7 +17,7 @@ from ._features import Features
 from ._library import METHOD_VERSION
 from ._matching import Geometry, Model
 from ._names import printable, text_of_name
-from ._pairs import PairMatches, match_many
+from ._pairs import PairMatches, match_many, matching_pairs, shortlist_length
 from ._retrieval import LATITUDE_MAX, LONGITUDE_MAX, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 from ._sources import reason_of
 
@@ -87,7 +87,7 @@ def selection_of(pairs: PairsLike) -> Tuple[str, int]:
 
 
 def select_pairs(
-    names: Sequence[str], pairs: PairsLike, places: "Optional[npt.ArrayLike]" = None, vectors: Any = None
+    names: Sequence[str], pairs: PairsLike, places: "Optional[npt.ArrayLike]" = None, looks: Any = None
 ) -> Iterator[Pair]:
     """Pairs of a collection.
 
@@ -97,7 +97,8 @@ def select_pairs(
             ``"spatial:M"``: images at most M metres apart; ``"retrieval:K"``: each image and the K most similar ones; a
             file with two names per line (separated by a tab if they contain spaces); or the pairs themselves.
         places: for ``"spatial"``: latitude and longitude of each image in degrees, [N, 2]; NaN: unknown.
-        vectors: for ``"retrieval"``: vectors of ``hartsift.Retrieval``, int8 [N, length].
+        looks: for ``"retrieval"``: vectors of ``hartsift.Retrieval``, int8 [N, length], and a list with the features of
+            each image as for ``hartsift.matching_pairs``.
     """
     rule, number = selection_of(pairs)
     if rule == "all":
@@ -111,7 +112,9 @@ def select_pairs(
             degrees[~(np.abs(degrees) <= [LATITUDE_MAX, LONGITUDE_MAX]).all(1)] = np.nan
             chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
         else:
-            chosen = similar_pairs(blend_similar(vectors), number)
+            vectors, features = looks
+            candidates = similar_pairs(blend_similar(vectors), shortlist_length(number))
+            chosen = matching_pairs(features, candidates, number)
         yield from ((names[a], names[b]) for a, b in chosen.tolist())
     elif isinstance(pairs, (str, os.PathLike)):
         yield from _pairs_of_file(os.fspath(pairs))

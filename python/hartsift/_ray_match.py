@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from ._pair_lists import MatchSettings, Pair, PairsLike, match_named_pairs, sele
 from ._ray_extract import actors
 from ._retrieval import Retrieval
 from ._sources import at
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _FACTS = ["image", "features", "latitude", "longitude"]
 _PLACE = ["latitude", "longitude"]
@@ -132,9 +135,17 @@ class MatchingActor:
         return match_named_pairs(features, pairs, self._settings, **self._options)
 
 
+def largest_descriptors(features: Features) -> "npt.NDArray[Any]":
+    """Descriptors of the features by which ``hartsift.matching_pairs`` compares images, which takes the first 512."""
+    if features.descriptors is None:
+        return np.zeros((0, 128), np.uint8)
+    scales = np.where(np.isnan(features.sigmas), -np.inf, features.sigmas)
+    return features.descriptors[np.argsort(-scales, kind="stable")[:512]]
+
+
 class DescribingActor:
-    """An actor that computes vectors for finding similar images. All are trained with the same images, so their vectors
-    are equal."""
+    """An actor that computes what similar images are found by: vectors, and descriptors of the largest features. All
+    actors are trained with the same images, so their vectors are equal."""
 
     def __init__(self, blocks: List[Any], sampled: List[int], device: str, threads: int) -> None:
         self._blocks = _Blocks(blocks)
@@ -143,20 +154,26 @@ class DescribingActor:
         self._retrieval = Retrieval().train(sample, extractor=self._extractor)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        """Names and vectors of the images of some blocks."""
+        """Names, vectors and descriptors of the images of some blocks."""
         names: List[str] = []
-        vectors: List[bytes] = []
+        arrays: List[Tuple[bytes, bytes, str]] = []
         for number in batch["block"].to_pylist():
             for name, features in self._blocks.features(number).items():
+                largest = largest_descriptors(features)
+                vector = self._retrieval.describe(features, extractor=self._extractor)
                 names.append(text_of_name(name))
-                vectors.append(self._retrieval.describe(features, extractor=self._extractor).tobytes())
-        return pa.table({"image": pa.array(names, pa.string()), "vector": pa.array(vectors, pa.binary())})
+                arrays.append((vector.tobytes(), largest.tobytes(), largest.dtype.str))
+        columns = list(zip(*arrays)) or [(), (), ()]
+        types = [pa.binary(), pa.binary(), pa.string()]
+        found = {name: pa.array(column, kind) for name, column, kind in zip(("vector", "largest", "type"), columns, types)}
+        return pa.table({"image": pa.array(names, pa.string()), **found})
 
 
-def _vectors(
+def _looks(
     blocks: List[Any], facts: List[pa.Table], names: List[str], work: Dict[str, Any], pool: Dict[str, Any]
-) -> Any:
-    """Vectors int8 [N, length]; zeros for images without features. The driver holds all of them, 8 KB per image."""
+) -> "Tuple[npt.NDArray[np.int8], List[npt.NDArray[Any]]]":
+    """Vectors int8 [N, length] and the descriptors of the largest features of each image. The driver holds all of them,
+    72 KB per image with descriptors of bytes."""
     filled = [number for number, some in enumerate(facts) if any(some["features"].to_pylist())]
     if not filled:
         raise ArgumentError("no image has features, so similar images cannot be found")
@@ -169,9 +186,12 @@ def _vectors(
         batch_format="pyarrow",
         **pool,
     )
-    found = {name_of_text(row["image"]): np.frombuffer(row["vector"], np.int8) for row in described.take_all()}
-    nothing = np.zeros_like(next(iter(found.values())))
-    return np.stack([found.get(name, nothing) for name in names])
+    found = {name_of_text(row["image"]): row for row in described.take_all()}
+    length = len(next(iter(found.values()))["vector"])
+    nothing = {"vector": bytes(length), "largest": b"", "type": "|u1"}
+    rows = [found.get(name, nothing) for name in names]
+    vectors = np.stack([np.frombuffer(row["vector"], np.int8) for row in rows])
+    return vectors, [np.frombuffer(row["largest"], row["type"]).reshape(-1, 128) for row in rows]
 
 
 def _tasks(pairs: Iterable[Pair], block_of: Dict[str, int], most: int) -> List[pa.Table]:
@@ -220,9 +240,9 @@ def match_pairs(
         features: a Dataset of ``extract``, or Parquet files of one.
         pairs: ``"all"``; ``"sequential:K"``: each image and the K after it in the natural order of names;
             ``"spatial:M"``: images at most M metres apart by GPS; ``"retrieval:K"``: each image and the K most similar
-            ones (``hartsift.Retrieval``); a file with two names per line, or the pairs of names themselves. A pair with
-            an image that has no features gives a row with its error. Rules choose only among images that did not fail,
-            as ``hartsift match --database`` does.
+            ones (``hartsift.Retrieval``) by their matches (``hartsift.matching_pairs``, on the driver); a file with two
+            names per line, or the pairs of names themselves. A pair with an image that has no features gives a row with
+            its error. Rules choose only among images that did not fail, as ``hartsift match --database`` does.
         model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
         ratio, mutual, max_distance: as for ``hartsift.match``.
         tolerance: maximum error of an inlier, pixels.
@@ -256,9 +276,9 @@ def match_pairs(
     facts = [some.filter(pc.is_valid(some["features"])) for some in facts]
     block_of = {name_of_text(name): number for number, some in enumerate(facts) for name in some["image"].to_pylist()}
     names = list(block_of)
-    vectors = _vectors(blocks, facts, names, work, pool) if rule == "retrieval" else None
+    looks = _looks(blocks, facts, names, work, pool) if rule == "retrieval" else None
     places = [one for some in facts for one in zip(*(_degrees(some[name]) for name in _PLACE))]
-    tasks = _tasks(select_pairs(names, pairs, places, vectors), block_of, pairs_per_task)
+    tasks = _tasks(select_pairs(names, pairs, places, looks), block_of, pairs_per_task)
     if not tasks:
         raise ArgumentError("there are no pairs to match")
     return ray.data.from_arrow(tasks).map_batches(
