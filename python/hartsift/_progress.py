@@ -1,8 +1,9 @@
-"""Progress of a reconstruction: a bar over all steps, lines, and an end by signals also in native code."""
+"""A run of a reconstruction: its lock, its progress as a bar or lines, and its end by signals also in native code."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import shutil
@@ -12,11 +13,58 @@ import threading
 import time
 from typing import Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, TextIO
 
+from ._errors import FileError
 from ._names import printable
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 STOPPED = "stopped; the same command continues"
+_WAIT_S, _LOOK_S = 60, 0.2  # seconds to wait for the end of another run, and between two looks
 _BAR = 24  # characters
 _NATIVE = ("mapper", "files")  # steps that are in pycolmap's code for long
+
+
+def _open_lock(folder: pathlib.Path) -> int:
+    if sys.platform == "win32":  # where folders cannot be opened
+        return os.open(folder / ".hartsift-lock", os.O_RDWR | os.O_CREAT | os.O_NOINHERIT)
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Returns False if another process holds the lock."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:  # the file system has no locks
+        pass
+    return True
+
+
+@contextlib.contextmanager
+def locked(folder: pathlib.Path, say: Callable[[str], None]) -> Iterator[int]:
+    """Keeps other runs out of the folder. Gives a descriptor; a process that inherits it holds the lock as well, so that
+    the next run waits for a command whose parent was killed. On Windows no process inherits it.
+    """
+    descriptor = _open_lock(folder)
+    try:
+        for attempt in itertools.count():
+            if _try_lock(descriptor):
+                break
+            if attempt == 0:
+                say(f"{folder}: another run is at work there; waiting up to {_WAIT_S} s for its end")
+            if attempt * _LOOK_S >= _WAIT_S:
+                raise FileError(f"{folder}: another run is at work there")
+            time.sleep(_LOOK_S)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from ._batch import find_image_paths
 from ._errors import ArgumentError, Error, FileError
 from ._library import VERSION
 from ._names import printable
-from ._progress import STOPPED, Progress
+from ._progress import STOPPED, Progress, locked
 from ._project import write_json
 from ._video import VIDEO_ENDINGS, extract_frames, has_other_frames, replace_frames
 
@@ -559,7 +559,7 @@ def _reconstruct(photos: str, output: str, settings: Dict[str, Any], stream: Opt
     shown.unfinished = [steps.unfinished(work.folder / name) for name in _RESULTS]
     work.make_folder()
     try:
-        with steps.locked(work.folder, shown.say) as work.lock:
+        with locked(work.folder, shown.say) as work.lock:
             work.open()
             work.check_images()
             work.begin()
@@ -599,7 +599,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-features", type=int, metavar="N",
                         help="of an image, the largest [as COLMAP: whole levels until they are 8192 or more]")
     parser.add_argument("--pairs", action="append", metavar="WHICH",
-                        help="all, sequential:N, spatial:METRES,N, retrieval:K or a file; may be repeated "
+                        help="all, sequential:N, spatial:METRES,N, retrieval:K[,V.npy] or a file; may be repeated "
                              f"[all of up to {steps.ALL_PAIRS_MAX} photographs, else by sequence, GPS or retrieval]")
     parser.add_argument("--guided", action="store_true", default=None, help="match verified pairs again, along their geometry")
     parser.add_argument("--tracks", type=int, metavar="N",

@@ -19,24 +19,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _library
 from ._errors import ArgumentError, DeviceError, FileError
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 ALL_PAIRS_MAX = 300  #: largest number of photographs of which all pairs are matched
 _NEIGHBOURS = 40  # pairs per image in a larger collection
 _GPS_SHARE = 0.9  # share of images with a position from which on positions choose the pairs
 _SEQUENCE_SHARE = 0.95  # share of equal steps between the numbers in names from which on images are frames of a video
 _SEED = 1
-_WAIT_S, _LOOK_S = 60, 0.2  # seconds to wait for the end of another run, and between two looks
 _ENOUGH = 0.9  # share of images with a pose at which no second mapper runs
+_VECTORS = re.compile(r"(retrieval:\d+,)(.+\.[nN][pP][yY])", re.DOTALL)  # K, and the file of vectors
 _NUMBERED = re.compile(r"(.*?)(\d+)\.[^.]*", re.DOTALL)
 _MODEL = ("cameras.bin", "images.bin", "points3D.bin")  # files without which there is no model
 #: Names in folders of results of versions that stored no names; pictures are named as the photographs.
@@ -77,46 +71,6 @@ def _forward_lines(stream: Any, say: Callable[[str], None], last: List[str], is_
         last[:] = [text]
 
 
-def _open_lock(folder: pathlib.Path) -> int:
-    if sys.platform == "win32":  # where folders cannot be opened
-        return os.open(folder / ".hartsift-lock", os.O_RDWR | os.O_CREAT | os.O_NOINHERIT)
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def _try_lock(descriptor: int) -> bool:
-    """Returns False if another process holds the lock."""
-    try:
-        if sys.platform == "win32":
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:  # the file system has no locks
-        pass
-    return True
-
-
-@contextlib.contextmanager
-def locked(folder: pathlib.Path, say: Callable[[str], None]) -> Iterator[int]:
-    """Keeps other runs out of the folder. Gives a descriptor; a process that inherits it holds the lock as well, so that
-    the next run waits for a command whose parent was killed. On Windows no process inherits it.
-    """
-    descriptor = _open_lock(folder)
-    try:
-        for attempt in itertools.count():
-            if _try_lock(descriptor):
-                break
-            if attempt == 0:
-                say(f"{folder}: another run is at work there; waiting up to {_WAIT_S} s for its end")
-            if attempt * _LOOK_S >= _WAIT_S:
-                raise FileError(f"{folder}: another run is at work there")
-            time.sleep(_LOOK_S)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def extraction_options(given: Mapping[str, Any]) -> List[str]:
     """Returns the options of ``hartsift batch`` for settings of a reconstruction."""
     options = ["--profile", "colmap", "--camera-model", given["camera_model"]]
@@ -141,6 +95,9 @@ def check_settings(given: Mapping[str, Any]) -> None:
     for rule in given["pairs"]:
         if is_file_rule(rule):
             _names_of_pairs(rule)
+        for path in () if is_file_rule(rule) else _files_of(rule):
+            if not os.path.isfile(path):
+                raise ArgumentError(f"--pairs '{rule}': there is no file '{path}'; expected vectors, and the name of each one's photograph")
     _mappers(pycolmap_module(), given["mapper"])
     with tempfile.TemporaryDirectory() as folder:
         options = extraction_options({**given, "device": "cpu" if given["device"] == "auto" else given["device"]})
@@ -354,15 +311,26 @@ def is_file_rule(rule: str) -> bool:
     return rule != "all" and re.match("(sequential|retrieval|spatial):", rule) is None
 
 
+def _files_of(rule: str) -> List[str]:
+    """Returns the files of a rule: a file of pairs, or the vectors of retrieval:K,FILE.npy and the names of their images."""
+    if is_file_rule(rule):
+        return [rule]
+    found = _VECTORS.fullmatch(rule)
+    return [] if found is None else [found.group(2), found.group(2)[:-4] + ".txt"]
+
+
 def full_rule(rule: Union[str, "os.PathLike[str]"]) -> str:
-    """Returns a rule, a file of pairs by its absolute path."""
+    """Returns a rule, its file by its absolute path."""
     text = os.fspath(rule)
+    found = _VECTORS.fullmatch(text)
+    if found is not None:
+        return found.group(1) + os.path.abspath(found.group(2))
     return os.path.abspath(text) if is_file_rule(text) else text
 
 
 def pairs_key(rule: str) -> str:
-    """Returns a rule, with the digest of a file of pairs."""
-    return f"{rule} {digest_of_file(pathlib.Path(rule))}" if is_file_rule(rule) else rule
+    """Returns a rule, with the digests of its files."""
+    return " ".join([rule, *(digest_of_file(pathlib.Path(path)) for path in _files_of(rule))])
 
 
 def _names_of_pairs(path: str) -> List[Tuple[str, str]]:
@@ -425,7 +393,7 @@ def choose_pairs(names: Sequence[str], counts: Counts, is_video: bool) -> Tuple[
 def pairs_at_most(rule: str, images: int) -> int:
     """Returns the maximum number of pairs that a rule gives; for a file, its number of lines."""
     every = images * (images - 1) // 2
-    found = re.fullmatch(r"(?:sequential|retrieval):(\d+)(,quadratic)?|spatial:[^,]*,(\d+)", rule)
+    found = re.fullmatch(r"(?:sequential|retrieval):(\d+)(,quadratic)?|spatial:[^,]*,(\d+)", _VECTORS.sub(r"\1", rule).rstrip(","))
     if found is not None:
         return min(every, images * int(found.group(1) or found.group(3)) * (2 if found.group(2) else 1))
     try:

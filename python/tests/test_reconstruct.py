@@ -187,8 +187,25 @@ def test_pairs_follow_the_collection(names, known, positions, is_video, rules):
 def test_number_of_pairs(tmp_path):
     assert steps.pairs_at_most("all", 10) == 45 and steps.pairs_at_most("sequential:3", 100) == 300
     assert steps.pairs_at_most("sequential:3,quadratic", 100) == 600 and steps.pairs_at_most("spatial:50,7", 100) == 700
+    assert steps.pairs_at_most("retrieval:3,some v.npy", 100) == 300
     (tmp_path / "pairs").write_text("a b\nc d\n")
     assert steps.pairs_at_most(str(tmp_path / "pairs"), 100) == 2
+
+
+def test_vectors_of_a_file(tmp_path, monkeypatch):
+    """The file counts by its absolute path and its content; a missing one is refused before anything is done."""
+    monkeypatch.chdir(tmp_path)
+    rule = steps.full_rule("retrieval:3,v,1.npy")
+    assert rule == f"retrieval:3,{tmp_path / 'v,1.npy'}" and steps.full_rule("retrieval:3") == steps.pairs_key("retrieval:3") == "retrieval:3"
+    for name, reason in (("v,1.npy", "v,1.npy"), ("v,1.txt", "v,1.txt")):
+        with pytest.raises(hartsift.ArgumentError, match=f"there is no file '.*{reason}'"):
+            steps.check_settings({"frames_per_second": 2.0, "masks": None, "pairs": [rule]})
+        (tmp_path / name).write_text("")
+    keys = {steps.pairs_key(rule)}
+    for name in ("v,1.npy", "v,1.txt"):
+        (tmp_path / name).write_text("changed")
+        keys.add(steps.pairs_key(rule))
+    assert len(keys) == 3
 
 
 @pytest.mark.parametrize("rule,groups", [

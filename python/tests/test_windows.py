@@ -28,15 +28,16 @@ folder = pathlib.Path(sys.argv[1])
 sys.platform, os.O_NOINHERIT = "win32", 0
 del signal.SIGHUP, os.O_DIRECTORY, os.set_blocking, os.register_at_fork
 import hartsift
+from hartsift import _progress
 from hartsift import _reconstruct_steps as steps
-steps._WAIT_S, said = 0, []
-with steps.locked(folder, said.append):
+_progress._WAIT_S, said = 0, []
+with _progress.locked(folder, said.append):
     try:
-        with steps.locked(folder, said.append):
+        with _progress.locked(folder, said.append):
             sys.exit("two processes hold the lock")
     except hartsift.FileError as error:
         assert "another run is at work there" in str(error) and len(said) == 1
-with steps.locked(folder, said.append):
+with _progress.locked(folder, said.append):
     pass
 subprocess.CREATE_NEW_PROCESS_GROUP, signal.CTRL_BREAK_EVENT, calls = 512, 1, []
 class Stopped:
