@@ -104,7 +104,7 @@ def matching(results, axis):
 def accuracy(results, axis):
     rows = table(results / "SUMMARY.md", "Oxford: rep. / score")
     scores = [numbers(row["Oxford: rep. / score"]) for row in rows]
-    names = [row[""].strip("`").split(",")[0] for row in rows]
+    names = [row[""].replace("`", "hartsift, ", 1).strip("`") for row in rows]
     bars(axis, ["repeatability", "matching score"],
          [(name, colour, score) for name, colour, score in zip(names, (OURS, *OTHERS), scores)], "share, Oxford's pictures, 2000 features")
 

@@ -387,7 +387,7 @@ def matching_pairs(
     extractor: Optional[Extractor] = None,
 ) -> "npt.NDArray[np.uint32]":
     """Chooses from candidate pairs those whose images match best: each image proposes the ``neighbors`` partners with
-    most matches among the 512 features of largest scale of both.
+    most matches among the 512 features of largest scale of both. Two images that match a third well are candidates too.
 
     Args:
         features: features of each image, or only its descriptors [N, 128], of which the first 512 count.

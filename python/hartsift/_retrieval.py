@@ -170,7 +170,7 @@ class Retrieval:
     """Describes each image by one vector (VLAD), with which ``similar_pairs`` finds images that show the same objects.
 
     >>> retrieval = hartsift.Retrieval().train(features_of_some_images)
-    >>> vectors = np.stack([retrieval.describe(features) for features in all_images])
+    >>> vectors = np.stack([retrieval.describe(features) for features in all_features])
     >>> candidates = hartsift.similar_pairs(hartsift.blend_similar(vectors), hartsift.shortlist_length(20))
     >>> pairs = hartsift.matching_pairs(all_features, candidates, 20)
 
