@@ -49,6 +49,8 @@ class Store:
         if again:
             self.path.unlink(missing_ok=True)
         self.records = read_records(self.path)
+        if self.path.exists():  # a run that was killed, or a full disk, may leave a part of a line
+            os.truncate(self.path, self.path.read_bytes().rfind(b"\n") + 1)
         self.known = {self.key(record) for record in self.records}
 
     @staticmethod
@@ -65,7 +67,9 @@ class Store:
 
 
 def read_records(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    """Returns the records of the lines that are complete."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def processor_ms(call):
@@ -138,10 +142,6 @@ def run(arguments):
     import public_data  # pylint: disable=import-outside-toplevel
     import public_extractors  # pylint: disable=import-outside-toplevel
 
-    faults = public_data.check_files(arguments.folder)
-    if faults:
-        print("\n".join(faults), file=sys.stderr)
-        return 1
     store = Store(arguments.output, arguments.again)
     write_machine(arguments.output / "machine.json", public_extractors.versions())
     groups = {name: read(arguments.folder) for name, read in public_data.GROUPS.items() if re.search(arguments.groups, name)}
@@ -221,6 +221,14 @@ def main():
         return 0
     if arguments.output is None:
         parser.error("expected FOLDER and OUTPUT, --list, or --tables OUTPUT")
+    if arguments.every < 1:
+        parser.error("expected --every 1 or more")
+    import public_data  # pylint: disable=import-outside-toplevel
+
+    faults = public_data.check_files(arguments.folder)
+    if faults:
+        print("\n".join(faults), file=sys.stderr)
+        return 1
     return measure_times(arguments) if arguments.times else run(arguments)
 
 

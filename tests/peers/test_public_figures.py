@@ -190,6 +190,17 @@ class Files(unittest.TestCase):
             self.assertEqual(run.returncode, 1)
             self.assertIn("missing: ", run.stderr)
 
+    def test_a_part_of_a_line_is_dropped(self):
+        spec = importlib.util.spec_from_file_location("public_mode", MODE)
+        mode = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(mode)
+        with tempfile.TemporaryDirectory() as folder:
+            measures_file = pathlib.Path(folder) / "measures.jsonl"
+            measures_file.write_text('{"row": "a"}\n{"row": "b', encoding="utf-8")
+            self.assertEqual(mode.read_records(measures_file), [{"row": "a"}])
+            mode.Store(pathlib.Path(folder), False).add({"row": "b"})
+            self.assertEqual(measures_file.read_text(encoding="utf-8"), '{"row": "a"}\n{"row": "b"}\n')
+
 
 class Tables(unittest.TestCase):
     def test_rows_share_their_pairs(self):
