@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import math
@@ -11,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
 
 import pyarrow as pa
+import pyarrow.fs
 import ray
 import ray.data
 
@@ -124,15 +126,27 @@ class WritingActor(ExtractionActor):
 
     def _write(self, rows: List[ImageRow], name: str) -> List[_Written]:
         """Writes a file. If that fails, writes a file for each image, so that only what cannot be written is left out."""
+        parts = [f"{name}-{number}" for number in range(len(rows))] if len(rows) > 1 else []
         try:
             table = table_of_rows(rows, self._text, self._descriptor)
-            path = posixpath.join(self._folder, f"{name}.parquet")
-            write_whole(self._system, path, iter([table]), feature_schema(self._descriptor))
+            write_whole(self._system, self._path(name), iter([table]), feature_schema(self._descriptor))
+            self._remove(parts)
         except Exception as error:
-            if len(rows) > 1:
-                return [one for number, row in enumerate(rows) for one in self._write([row], f"{name}-{number}")]
-            return [_Written(rows[0].image, printable(str(reason_of(error))))]
+            if not parts:
+                return [_Written(rows[0].image, printable(str(reason_of(error))))]
+            with contextlib.suppress(OSError):  # each part names the reason
+                self._remove([name])
+            return [one for row, part in zip(rows, parts) for one in self._write([row], part)]
         return [_Written(row.image, None) for row in rows]
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self._folder, f"{name}.parquet")
+
+    def _remove(self, names: List[str]) -> None:
+        """Removes what an earlier run of the same batch wrote, if Ray repeats it and it ends in another way."""
+        for found in self._system.get_file_info([self._path(name) for name in names]):
+            if found.type == pa.fs.FileType.File:
+                self._system.delete_file(found.path)
 
 
 def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict[str, Any]:
