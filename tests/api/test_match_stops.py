@@ -139,7 +139,7 @@ class Stops(CommandCase):
         """Records and counts are those of stored pairs if the database cannot grow any more."""
         pairs = IMAGES * (IMAGES - 1) // 2
         command = [*self.fresh("full.db")[:4], "--devices", "cpu", "--json"]
-        size = os.path.getsize(self.path("full.db")) + 700000
+        size = os.path.getsize(self.path("full.db")) + 170 * pairs
         run = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
         self.assertEqual(run.returncode, FAILED, run.stderr)
