@@ -301,7 +301,7 @@ const prim_ops *cpu_choose_prims(void) { return limit_is_usable() ? chosen_funct
 const two_view_ops *cpu_choose_two_view(void) { return chosen_functions().two_view; }
 dot_bytes_function cpu_choose_dot(void) {
   if (!limit_is_usable()) return NULL;
-  /* a level of its own only for products of bytes, so cpu_level_name does not name it */
+  /* This level has no other functions, so cpu_level_name does not return it. */
   const dot_bytes_function best = limit_of_environment() ? NULL : cpu_dot_of("avx512vnni");
   return best ? best : chosen_functions().dot;
 }

@@ -67,7 +67,7 @@ void os_error_text(int error, char *text, size_t bytes) {
 
 int os_compare_caseless(const char *one, const char *other) { return _stricmp(one, other); }
 
-/* Sets the variable that child processes get and, in the code page, that of getenv. */
+/* Sets a variable for this process and its children. */
 void os_set_variable(const char *name, const char *value, bool replaces) {
   if (value && !replaces && getenv(name)) return;
   wchar_t *wide_name = os_wide_text(name), *wide_value = os_wide_text(value ? value : "");

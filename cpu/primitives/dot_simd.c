@@ -9,8 +9,8 @@ enum { STEP = 64 }; /* bytes of a vector */
 static int32_t total(simd_i32 lanes) { return _mm512_reduce_add_epi32(lanes); }
 
 /* The instruction multiplies unsigned by signed bytes, so each answering number is increased by 128, and 128 times the
- * sum of the asking numbers is subtracted. No sum of DOT_LENGTH_MAX products exceeds 32 bits. Sums are single
- * variables, because GCC 12 stores those of an array in every step. */
+ * sum of the asking numbers is subtracted. No sum of DOT_LENGTH_MAX products exceeds 32 bits. The sums are four
+ * variables, because GCC 12 writes an array to memory in every step. */
 void SIMD_NAME(dot_bytes)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
                           int32_t products[DOT_ANSWERS]) {
   const int8_t *a = answering, *b = a + stride, *c = b + stride, *d = c + stride;

@@ -87,7 +87,7 @@ def selection_of(pairs: PairsLike) -> Tuple[str, int]:
 
 
 def select_pairs(
-    names: Sequence[str], pairs: PairsLike, places: "Optional[npt.ArrayLike]" = None, looks: Any = None
+    names: Sequence[str], pairs: PairsLike, places: "Optional[npt.ArrayLike]" = None, described: Any = None
 ) -> Iterator[Pair]:
     """Pairs of a collection.
 
@@ -97,7 +97,7 @@ def select_pairs(
             ``"spatial:M"``: images at most M metres apart; ``"retrieval:K"``: each image and the K most similar ones; a
             file with two names per line (separated by a tab if they contain spaces); or the pairs themselves.
         places: for ``"spatial"``: latitude and longitude of each image in degrees, [N, 2]; NaN: unknown.
-        looks: for ``"retrieval"``: vectors of ``hartsift.Retrieval``, int8 [N, length], and a list with the features of
+        described: for ``"retrieval"``: vectors of ``hartsift.Retrieval``, int8 [N, length], and a list with the features of
             each image as for ``hartsift.matching_pairs``.
     """
     rule, number = selection_of(pairs)
@@ -112,7 +112,7 @@ def select_pairs(
             degrees[~(np.abs(degrees) <= [LATITUDE_MAX, LONGITUDE_MAX]).all(1)] = np.nan
             chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
         else:
-            vectors, features = looks
+            vectors, features = described
             candidates = similar_pairs(blend_similar(vectors), shortlist_length(number))
             chosen = matching_pairs(features, candidates, number)
         yield from ((names[a], names[b]) for a, b in chosen.tolist())

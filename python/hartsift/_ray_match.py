@@ -35,6 +35,7 @@ _PLACE = ["latitude", "longitude"]
 _COLUMNS = [*_FACTS, "width", "height", "x", "y", "sigma", "orientation", "descriptors", "method", "options"]
 _BLOCKS_KEPT = 4
 _SAMPLE_BLOCKS = 16  # number of blocks of 64 images, from which retrieval is trained
+_SHORTLIST_FEATURES = 512  # as HS_SHORTLIST_FEATURES in hartsift_retrieval.h
 _TASK_SCHEMA = pa.schema(
     [
         ("block_a", pa.int64()),
@@ -135,17 +136,17 @@ class MatchingActor:
         return match_named_pairs(features, pairs, self._settings, **self._options)
 
 
-def largest_descriptors(features: Features) -> "npt.NDArray[Any]":
-    """Descriptors of the features by which ``hartsift.matching_pairs`` compares images, which takes the first 512."""
+def _largest_descriptors(features: Features) -> "npt.NDArray[Any]":
+    """Descriptors of the features with the largest scale, which ``hartsift.matching_pairs`` compares."""
     if features.descriptors is None:
         return np.zeros((0, 128), np.uint8)
     scales = np.where(np.isnan(features.sigmas), -np.inf, features.sigmas)
-    return features.descriptors[np.argsort(-scales, kind="stable")[:512]]
+    return features.descriptors[np.argsort(-scales, kind="stable")[:_SHORTLIST_FEATURES]]
 
 
 class DescribingActor:
-    """An actor that computes what similar images are found by: vectors, and descriptors of the largest features. All
-    actors are trained with the same images, so their vectors are equal."""
+    """An actor that describes images for retrieval: vectors, and descriptors of the largest features. All actors are
+    trained with the same images, so their vectors are equal."""
 
     def __init__(self, blocks: List[Any], sampled: List[int], device: str, threads: int) -> None:
         self._blocks = _Blocks(blocks)
@@ -159,7 +160,7 @@ class DescribingActor:
         arrays: List[Tuple[bytes, bytes, str]] = []
         for number in batch["block"].to_pylist():
             for name, features in self._blocks.features(number).items():
-                largest = largest_descriptors(features)
+                largest = _largest_descriptors(features)
                 vector = self._retrieval.describe(features, extractor=self._extractor)
                 names.append(text_of_name(name))
                 arrays.append((vector.tobytes(), largest.tobytes(), largest.dtype.str))
@@ -169,7 +170,7 @@ class DescribingActor:
         return pa.table({"image": pa.array(names, pa.string()), **found})
 
 
-def _looks(
+def _described(
     blocks: List[Any], facts: List[pa.Table], names: List[str], work: Dict[str, Any], pool: Dict[str, Any]
 ) -> "Tuple[npt.NDArray[np.int8], List[npt.NDArray[Any]]]":
     """Vectors int8 [N, length] and the descriptors of the largest features of each image. The driver holds all of them,
@@ -179,14 +180,14 @@ def _looks(
         raise ArgumentError("no image has features, so similar images cannot be found")
     sampled = filled[:: max(1, len(filled) // _SAMPLE_BLOCKS)]
     numbers = [pa.table({"block": [number]}) for number in range(len(blocks))]
-    described = ray.data.from_arrow(numbers).map_batches(
+    rows_of_images = ray.data.from_arrow(numbers).map_batches(
         DescribingActor,
         fn_constructor_kwargs={"blocks": blocks, "sampled": sampled, **work},
         batch_size=1,
         batch_format="pyarrow",
         **pool,
     )
-    found = {name_of_text(row["image"]): row for row in described.take_all()}
+    found = {name_of_text(row["image"]): row for row in rows_of_images.take_all()}
     length = len(next(iter(found.values()))["vector"])
     nothing = {"vector": bytes(length), "largest": b"", "type": "|u1"}
     rows = [found.get(name, nothing) for name in names]
@@ -276,9 +277,9 @@ def match_pairs(
     facts = [some.filter(pc.is_valid(some["features"])) for some in facts]
     block_of = {name_of_text(name): number for number, some in enumerate(facts) for name in some["image"].to_pylist()}
     names = list(block_of)
-    looks = _looks(blocks, facts, names, work, pool) if rule == "retrieval" else None
+    described = _described(blocks, facts, names, work, pool) if rule == "retrieval" else None
     places = [one for some in facts for one in zip(*(_degrees(some[name]) for name in _PLACE))]
-    tasks = _tasks(select_pairs(names, pairs, places, looks), block_of, pairs_per_task)
+    tasks = _tasks(select_pairs(names, pairs, places, described), block_of, pairs_per_task)
     if not tasks:
         raise ArgumentError("there are no pairs to match")
     return ray.data.from_arrow(tasks).map_batches(

@@ -379,8 +379,8 @@ TEST(partners_of_partners_are_candidates) {
   free_large_images(&l);
 }
 
-/* Image 0 matches all others, and i + 1 of its features are those of image i. The 64 with most matches are compared
- * with each other, although only pairs with image 0 are candidates. */
+/* Image 0 matches all other images, those with higher numbers more often. Only pairs with image 0 are candidates, but
+ * the 64 images with most matches are compared with each other too. */
 TEST(one_image_that_matches_all) {
   enum { ALL = 71, COMPARED = 64, SHARED = 20 };
   static hs_features features[ALL];
