@@ -6,13 +6,15 @@ import contextlib
 import json
 import math
 import os
+import signal
 import sqlite3
 import struct
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import FAILED, USAGE, CommandCase, built_with, main  # noqa: E402
+from command_case import COMMAND, FAILED, USAGE, CommandCase, built_with, main  # noqa: E402
 
 PAIR_BASE = 2147483647
 # Two overlapping views: crops of one scene.
@@ -102,6 +104,21 @@ class Extract(Case):
         self.assertEqual(self.ask("SELECT name FROM images"), [("b.pgm",)])
         self.run_it("extract", "photos/broken.pgm", "-o", "e.db", status=FAILED)
         self.assertFalse(os.path.exists(self.path("e.db")))
+
+    def test_interrupted_leaves_no_new_database(self):
+        """The command waits for the writer of a pipe when it is interrupted."""
+        os.mkfifo(self.path("pipe.pgm"))
+        self.run_it("extract", "photos/b.pgm", "-o", "d.db", "-q")
+        before, files = self.content(), self.files()
+        os.symlink("absent.db", self.path("link.db"))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for output in ("d.db", "new.db", "link.db"):
+                run = subprocess.Popen([COMMAND, "extract", "pipe.pgm", "-o", output], cwd=self.folder, env=self.environment())
+                with open(self.path("pipe.pgm"), "wb"):  # opens once the command has opened the pipe
+                    run.send_signal(number)
+                    self.assertEqual(run.wait(60), -number)
+                self.assertEqual(self.files(), sorted([*files, "link.db"]), output)
+        self.assertEqual(self.content(), before)
 
     def test_what_is_no_database(self):
         self.write("d.db", b"notes that happen to be here\n")

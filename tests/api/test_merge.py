@@ -385,6 +385,17 @@ class Refused(MergeCase):
             self.assertFalse(os.path.exists(self.path("merged", "manifest.csv")))
             self.merge("shard", "-o", "merged", "-q")
 
+    def test_interrupted_leaves_no_new_database(self):
+        self.batch("list.txt", "-o", "one.db", "-q", status=FAILED)
+        before = self.files()
+        with contextlib.closing(sqlite3.connect(self.path("one.db"))) as lock:
+            lock.execute("BEGIN EXCLUSIVE")  # merge has made its output, and waits for this
+            run = subprocess.Popen([COMMAND, "merge", "one.db", "-o", "merged.db"], cwd=self.folder, env=self.environment())
+            self.wait_for(lambda: os.path.exists(self.path("merged.db-journal")))
+            run.send_signal(signal.SIGINT)
+            self.assertEqual(run.wait(60), -signal.SIGINT)
+        self.assertEqual(self.files(), before)
+
     def listed(self, folder):
         return os.listdir(self.path(folder)) if os.path.isdir(self.path(folder)) else []
 

@@ -9,6 +9,7 @@
 #include "os/os_files.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/database_output.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 
@@ -43,6 +44,25 @@ void atomic_file_gone(int slot) {
 void unfinished_files_remove(void) {
   for (int i = 0; i < FILES_MAX; i++)
     if (atomic_load(&listed_files[i].state) == FILE_SET) os_remove(listed_files[i].path);
+}
+
+listed_database database_list_new(const hs_colmap_database *database) {
+  const char *path = database ? colmap_new_path(database) : NULL;
+  char journal[ATOMIC_FILE_PATH_BYTES];
+  const int length = path ? snprintf(journal, sizeof journal, "%s-journal", path) : -1;
+  if (length < 0 || (size_t)length >= sizeof journal) return (listed_database){0};
+  listed_database listed = {.is_listed = true};
+  /* deleted first: a journal without its file would be applied to a later file of that name */
+  listed.journal = atomic_file_begins(journal);
+  listed.file = atomic_file_begins(path);
+  return listed;
+}
+
+void database_unlist(listed_database *listed) {
+  if (!listed->is_listed) return;
+  atomic_file_gone(listed->file);
+  atomic_file_gone(listed->journal);
+  listed->is_listed = false;
 }
 
 /* ---- targets of features */

@@ -24,6 +24,11 @@ double colmap_writer_cpu_s(const hs_colmap_database *database) {
   return 0;
 }
 
+const char *colmap_new_path(const hs_colmap_database *database) {
+  (void)database;
+  return NULL;
+}
+
 hs_status hs_colmap_commit(hs_colmap_database *database) {
   (void)database;
   return HS_ERR_UNSUPPORTED;

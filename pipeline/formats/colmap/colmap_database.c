@@ -315,4 +315,12 @@ hs_status colmap_open_behind(hs_colmap_database **database, const char *path, co
   return open_through(colmap_vfs_name(), database, path, options);
 }
 
+/* Only while the transaction is open, whose lock keeps other programs from writing. */
+const char *colmap_new_path(const hs_colmap_database *database) {
+  const bool may_be_new = database->is_new && database->in_transaction;
+  const char *name = may_be_new ? sqlite3_db_filename(database->sqlite, "main") : NULL;
+  os_info info;
+  return name && os_info_of(name, &info) && info.size == 0 ? name : NULL;
+}
+
 double colmap_writer_cpu_s(const hs_colmap_database *database) { return colmap_vfs_cpu_s(database->sqlite); }

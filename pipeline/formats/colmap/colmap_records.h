@@ -73,6 +73,10 @@ hs_status colmap_open_behind(hs_colmap_database **database, const char *path, co
 /* Returns the CPU time of that thread so far, in seconds; 0: no such thread. */
 double colmap_writer_cpu_s(const hs_colmap_database *database);
 
+/* Returns the path of a file that opening has created and that has no committed content, valid until closing; null: the
+   file existed, or other programs have committed to it. */
+const char *colmap_new_path(const hs_colmap_database *database);
+
 /* As hs_colmap_add_image, with features that are already converted. Needs SQLite. */
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);
