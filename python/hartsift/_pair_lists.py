@@ -80,8 +80,8 @@ class MatchSettings:
 def selection_of(pairs: PairsLike) -> Tuple[str, int]:
     """The rule that selects pairs (``"all"``, ``"sequential"``, ``"spatial"``, ``"retrieval"``, or ``""`` for given
     pairs), and its number."""
-    found = re.fullmatch(r"(all)|(sequential|spatial|retrieval):([1-9][0-9]{0,8})", pairs) if isinstance(pairs, str) else None
-    if found is None:
+    found = re.fullmatch(r"(all)|(sequential|spatial|retrieval):([1-9][0-9]{0,9})", pairs) if isinstance(pairs, str) else None
+    if found is None or int(found.group(3) or 0) >= 1 << 32:
         return "", 0
     return ("all", 0) if found.group(1) else (found.group(2), int(found.group(3)))
 

@@ -339,11 +339,11 @@ def _names_of_pairs(path: str) -> List[Tuple[str, str]]:
         raise ArgumentError(f"--pairs '{path}': there is no such file; expected all, sequential:N, spatial:METRES,N, retrieval:K or a "
                             "file of pairs")
     try:
-        lines = pathlib.Path(path).read_bytes().decode("utf-8-sig", "surrogateescape").split("\n")
+        text = pathlib.Path(path).read_bytes().decode("utf-8-sig", "surrogateescape")
     except OSError as error:
         raise FileError(f"--pairs '{path}': cannot be read: {error.strerror}") from error
     found = []
-    for number, line in enumerate((one.split("\r")[0] for one in lines), 1):
+    for number, line in enumerate(re.split("\r\n|[\r\n]", text), 1):
         if line and not line.startswith("#"):
             first, separator, second = line.partition("\t" if "\t" in line else " ")
             if not separator:

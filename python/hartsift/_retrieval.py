@@ -271,7 +271,8 @@ def _vector_rows(vectors: "npt.ArrayLike") -> "npt.NDArray[np.int8]":
     with np.errstate(over="ignore"):
         values, rounded = np.ascontiguousarray(rows, np.float32), np.empty(rows.shape, np.int8)
     if not np.isfinite(values).all():
-        raise ArgumentError("vectors have a value that is not finite")
+        fault = "beyond the range of float32" if np.isfinite(rows).all() else "that is not finite"
+        raise ArgumentError(f"vectors have a value {fault}")
     check(library.hs_round_vectors(values.ctypes.data, *values.shape, rounded.ctypes.data))
     return rounded
 

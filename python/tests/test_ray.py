@@ -312,7 +312,8 @@ def test_lost_in_the_middle(cluster, photos, digests, tmp_path, event, nodes):
 
 def test_arguments_are_checked_before_anything_is_sent(tmp_path):
     absent = str(tmp_path / "absent.parquet")
-    for pairs, words in (([], "no pairs"), ("sequental:3", "expected 'all', 'sequential:K'")):
+    for pairs, words in (([], "no pairs"), *((text, "expected 'all', 'sequential:K'") for text in (
+            "sequental:3", "sequential:+3", "retrieval:03", "retrieval: 3", "retrieval:4294967296"))):
         with pytest.raises(hartsift.ArgumentError, match=words):
             hartsift.ray.match_pairs(absent, pairs)
     with pytest.raises(hartsift.FileError, match="absent.txt: No such file"):

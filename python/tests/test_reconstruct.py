@@ -190,6 +190,9 @@ def test_number_of_pairs(tmp_path):
     assert steps.pairs_at_most("retrieval:3,some v.npy", 100) == 300
     (tmp_path / "pairs").write_text("a b\nc d\n")
     assert steps.pairs_at_most(str(tmp_path / "pairs"), 100) == 2
+    for end in (b"\n", b"\r\n", b"\r"):
+        (tmp_path / "pairs").write_bytes(b"a b" + end + b"c d" + end)
+        steps.check_pairs([str(tmp_path / "pairs")], ["c", "d"])
 
 
 def test_vectors_of_a_file(tmp_path, monkeypatch):

@@ -53,7 +53,7 @@ class Scenes(PairsCase):
         return {tuple(sorted(pair)) for group in frames for pair in itertools.combinations(group, 2)}
 
     def test_list_with_a_byte_order_mark(self):
-        for text in (b"frame0.pgm frame5.pgm\r\n", b"\nframe0.pgm frame5.pgm", b"# x\nframe0.pgm frame5.pgm"):
+        for text in (b"frame0.pgm frame5.pgm\r\n", b"\nframe0.pgm frame5.pgm", b"# x\nframe0.pgm frame5.pgm", b"# x\rframe0.pgm frame5.pgm\r"):
             self.write("pairs.txt", b"\xef\xbb\xbf" + text)
             self.assertEqual(self.pairs("--replace", "--pairs", "pairs.txt"), [("frame0.pgm", "frame5.pgm")])
         self.write("pairs.txt", "frame0.pgm frame5.pgm\n".encode("utf-16"))
@@ -172,6 +172,15 @@ class Scenes(PairsCase):
         refused("none of its names is an image", names=["a", "b", "c", "d"])
         self.write_vectors("v", [[1, 2], [3, math.nan], [5, 6], [7, 8]], names)
         self.check_refused("not finite")
+        for number in (3.5e38, -1e300):
+            self.write_vectors("v", [[1, 2], [3, number], [5, 6], [7, 8]], names, "<f8", "d")
+            self.check_refused("beyond the range of float32")
+        self.write_vectors("v", rows, names)
+        for end in (b"frame3.pgm\0", b"frame3\0.pgm\n", b"\0", b"x" * 9000):
+            self.write("v.txt", b"frame0.pgm\nframe1.pgm\r\nframe2.pgm\r" + end)
+            self.check_refused("v.txt:4: is longer than 8191 bytes or has a zero byte")
+        self.write("v.txt", "\n".join(names).encode("utf-16"))
+        self.check_refused("UTF-16")
         self.write_vectors("v", rows, names)
         whole = self.read("v.npy")
         for size in (0, 5, 9, 11, 40, len(whole) - 1):
@@ -204,7 +213,8 @@ class Scenes(PairsCase):
                                                              ("frame0.pgm", "frame5.pgm")])
 
     def test_lines_that_are_none(self):
-        for line in (b"frame0.pgm frame10.pgm\0frame5.pgm\n", b"\0" * 9000 + b"\n", b"x" * 9000 + b"\n"):
+        for line in (b"frame0.pgm frame10.pgm\0frame5.pgm\n", b"\0" * 9000 + b"\n", b"x" * 9000 + b"\n",
+                     b"frame0.pgm frame10.pgm\0", b"\0"):
             self.write("list.txt", b"frame0.pgm frame5.pgm\n" + line)
             self.assertEqual(self.pairs("--pairs", "list.txt", status=FAILED), [])
             self.assertIn("list.txt:2: is longer than ", self.errors)
@@ -226,7 +236,8 @@ class Scenes(PairsCase):
     def test_wrong_forms(self):
         for text in ("sequential:", "sequential:0", "sequential:-1", "sequential:2,", "sequential:2,square", "spatial:",
                      "spatial:-1", "spatial:nan", "spatial:5,0", "spatial:5,x", "retrieval:", "retrieval:0", "retrieval:2.5", "retrieval:2,", "retrieval:2,v.txt", "retrieval:,v.npy",
-                     "retrieval:99999999999"):
+                     "retrieval:99999999999", "retrieval:4294967296", "retrieval:+1",
+                     "retrieval: 1", "retrieval:01", "sequential:+2", "sequential:02", "spatial:5,+1"):
             before = self.read("d.db")
             self.assertEqual(self.pairs("--pairs", text, status=USAGE), [], text)
             self.assertIn(f"--pairs '{text}': expected ", self.errors)

@@ -47,9 +47,42 @@ void pair_list_settle(pair_list *pairs) {
   pairs->count = kept;
 }
 
-/* ---- pairs of a file or a rule */
+/* ---- lines of names */
 
-enum { PAIR_LINE_BYTES = 8192 };
+/* Reads up to the end of the line. False: the line is invalid, and lines->line has its beginning. */
+static bool read_to_end(name_lines *lines, int c, size_t *length) {
+  bool is_valid = true;
+  *length = 0;
+  for (; is_valid && c != EOF && c != '\n' && c != '\r'; c = getc(lines->file)) {
+    is_valid = c != '\0' && *length < NAME_LINE_BYTES - 1;
+    if (is_valid) lines->line[(*length)++] = (char)c;
+  }
+  lines->line[*length] = '\0';
+  if (c == '\r') c = getc(lines->file);
+  if (c != EOF && c != '\n') (void)ungetc(c, lines->file);
+  return is_valid;
+}
+
+cli_exit name_lines_next(name_lines *lines, char **line) {
+  size_t length;
+  const char *hint = cli_hint("--pairs: ");
+  const int first = getc(lines->file);
+  *line = NULL;
+  lines->number++;
+  const bool is_valid = first == EOF || read_to_end(lines, first, &length);
+  if (ferror(lines->file))
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s: cannot be read: %s", hint, lines->path, strerror(errno));
+  if (first == EOF) return CLI_DONE;
+  if (lines->number == 1 && utf16_is_marked(lines->line, length))
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s: is in UTF-16: expected UTF-8", hint, lines->path);
+  if (!is_valid)
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s:%zu: is longer than %d bytes or has a zero byte", hint,
+                    lines->path, lines->number, NAME_LINE_BYTES - 1);
+  *line = lines->line + (lines->number == 1 ? utf8_mark_length(lines->line, length) : 0);
+  return CLI_DONE;
+}
+
+/* ---- pairs of a file or a rule */
 
 static cli_exit no_memory(const database_images *images) {
   return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s: out of memory", images->path);
@@ -152,27 +185,14 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
 }
 
 static cli_exit read_lines(pair_file *from, FILE *file) {
-  char line[PAIR_LINE_BYTES];
-  cli_exit result = CLI_DONE;
-  for (size_t number = 1; result == CLI_DONE && fgets(line, sizeof line, file) != NULL; number++) {
-    const size_t length = strcspn(line, "\r\n");
-    if (number == 1 && utf16_is_marked(line, length))
-      return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s: is in UTF-16: expected UTF-8, with two names a line",
-                      from->path);
-    if (line[length] == '\0' && !feof(file)) {
-      cli_error(COMMAND_MATCH, "--pairs: %s:%zu: is longer than %d bytes or has a zero byte", from->path, number,
-                PAIR_LINE_BYTES - 2);
-      result = CLI_FAILED;
-    }
-    line[length] = '\0';
-    const size_t mark = number == 1 ? utf8_mark_length(line, length) : 0;
-    if (result == CLI_DONE && length > mark && line[mark] != '#') result = read_pair(from, line + mark, number);
+  name_lines lines = {.path = from->path, .file = file};
+  char *line;
+  for (;;) {
+    cli_exit result = name_lines_next(&lines, &line);
+    if (result != CLI_DONE || !line) return result;
+    if (line[0] != '\0' && line[0] != '#') result = read_pair(from, line, lines.number);
+    if (result != CLI_DONE) return result;
   }
-  if (result == CLI_DONE && ferror(file)) {
-    cli_error(COMMAND_MATCH, "--pairs: cannot read %s", from->path);
-    result = CLI_FAILED;
-  }
-  return result;
 }
 
 /* A pair from a list, with the lower image first. */
@@ -420,10 +440,10 @@ static cli_exit refuse(const char *text, const char *expected) {
                   text);
 }
 
-/* Parses a number of at least 1 from `length` characters. */
+/* Parses a number of at least 1 from `length` characters: digits without leading zeros, as in the Python package. */
 static bool parse_count(const char *text, size_t length, uint32_t *count) {
   int64_t value;
-  if (!number_to_int(text, length, &value) || value < 1 || value > UINT32_MAX) return false;
+  if (text[0] < '1' || text[0] > '9' || !number_to_int(text, length, &value) || value > UINT32_MAX) return false;
   *count = (uint32_t)value;
   return true;
 }

@@ -1,5 +1,6 @@
 /* Pairs of images that look alike: by vectors of the features or of a file; see pair_list.h. */
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -168,7 +169,7 @@ static cli_exit list_candidates(const pair_source *source, uint32_t count, hs_im
 
 /* ---- vectors of a file: rows of a .npy file, with the name of each row's image in a line of a .txt file */
 
-enum { VECTOR_NAME_BYTES = 8192, VECTOR_HEADER_BYTES = 65536, VECTOR_LENGTH_MAX = 65536 };
+enum { VECTOR_HEADER_BYTES = 65536, VECTOR_LENGTH_MAX = 65536 };
 
 typedef struct vector_name {
   char *name;
@@ -225,7 +226,11 @@ static const char *read_row(const vector_file *f, uint8_t *bytes, float *numbers
     return NULL;
   }
   row.data = bytes;
-  for (size_t i = 0; i < length; i++) numbers[i] = (float)npy_value(&row, 0, i);
+  for (size_t i = 0; i < length; i++) {
+    const double value = npy_value(&row, 0, i);
+    if (isfinite(value) && fabs(value) > FLT_MAX) return "has a number beyond the range of float32";
+    numbers[i] = (float)value;
+  }
   return hs_round_vectors(numbers, 1, length, vector) == HS_OK ? NULL : "has a number that is not finite";
 }
 
@@ -246,16 +251,16 @@ static cli_exit add_name(vector_file *f, const char *path, const char *line) {
 }
 
 static cli_exit read_name_lines(vector_file *f, const char *path, FILE *file) {
-  char line[VECTOR_NAME_BYTES];
-  for (size_t number = 1; fgets(line, sizeof line, file) != NULL; number++) {
-    const size_t length = strcspn(line, "\r\n"), mark = number == 1 ? utf8_mark_length(line, length) : 0;
-    if ((line[length] == '\0' && !feof(file)) || length == mark)
-      return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s:%zu: expected the name of an image", path, number);
-    line[length] = '\0';
-    const cli_exit result = add_name(f, path, line + mark);
+  name_lines lines = {.path = path, .file = file};
+  char *line;
+  for (;;) {
+    cli_exit result = name_lines_next(&lines, &line);
+    if (result == CLI_DONE && !line) break;
+    if (result == CLI_DONE && line[0] == '\0')
+      result = cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s:%zu: expected the name of an image", path, lines.number);
+    if (result == CLI_DONE) result = add_name(f, path, line);
     if (result != CLI_DONE) return result;
   }
-  if (ferror(file)) return refuse_file(path, "cannot be read");
   if (f->name_count < f->rows)
     return cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s: has %zu lines, and %s %zu rows: expected a name for each",
                     path, f->name_count, f->path, (size_t)f->rows);
