@@ -1,13 +1,15 @@
 """Share of overlapping pairs that retrieval and COLMAP's vocabulary tree propose.
 
 usage: retrieval DATABASE PAIRS [--neighbors K ...] [--shapes CENTRESxCOMPONENTS ...] [--colmap-words N]
+       retrieval DATABASE --generate N [--neighbors K] [--device cpu|cuda] [--threads N]
 
 DATABASE: a COLMAP database with features. PAIRS: the overlapping pairs, two names a line, as make_collection writes
 them. --colmap-words (needs pycolmap) trains a vocabulary tree of N words on descriptors of the same collection and
-queries it for the same numbers of neighbours. Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an
-installation) and NumPy.
+queries it for the same numbers of neighbours. --generate measures time and memory of N generated images instead, see
+generate(). Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an installation) and NumPy.
 """
 import argparse
+import resource
 import sys
 import time
 
@@ -16,6 +18,7 @@ import numpy as np
 import hartsift
 
 SAMPLE = 262144
+FEATURES, VIEWS = 256, 20  # of a generated image, of a generated scene
 
 
 def report(label, neighbors, pairs, truth, seconds):
@@ -65,17 +68,84 @@ def colmap(database, numbers, lists, words, neighbors, truth):
         report(f"COLMAP's tree, {words} words", count, pairs, truth, time.perf_counter() - start)
 
 
+def generate(pool, count):
+    """uint8 descriptors [count, FEATURES, 128] of images in random order, and the scene of each.
+
+    A scene has 400 descriptors of the pool. Each of its VIEWS images has FEATURES / 2 of them, every entry changed by
+    at most 8, and as many others of the pool.
+    """
+    random = np.random.default_rng(7)
+    half = FEATURES // 2
+    noise = random.integers(-8, 9, (1 << 22) + half * 128, dtype=np.int16)
+    lists = np.empty((count, FEATURES, 128), np.uint8)
+    order = random.permutation(count)
+    scenes = np.empty(count, np.int64)
+    for first in range(0, count, VIEWS):
+        scene = pool[random.integers(0, len(pool), 400)]
+        for image in order[first : first + VIEWS]:
+            at = random.integers(0, 1 << 22)
+            changed = scene[random.permutation(400)[:half]] + noise[at : at + half * 128].reshape(half, 128)
+            lists[image, :half] = np.clip(changed, 0, 255)
+            lists[image, half:] = pool[random.integers(0, len(pool), half)]
+            scenes[image] = first
+    return lists, scenes
+
+
+def measure_generated(lists, count, neighbors, extractor):
+    """Prints time, processor time, memory and recall of each step of `--pairs retrieval:K` on generated images."""
+    clocks = [time.perf_counter(), time.process_time()]
+
+    def step(name, scenes=None, pairs=None):
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        now, processor = time.perf_counter(), used.ru_utime + used.ru_stime
+        recall = ""
+        if pairs is not None:
+            sizes = np.unique(scenes, return_counts=True)[1]
+            right = (scenes[pairs[:, 0]] == scenes[pairs[:, 1]]).sum()
+            recall = f"{len(pairs)} pairs, recall {right / (sizes * (sizes - 1) // 2).sum():.4f}"
+        print(f"| {name} | {now - clocks[0]:.1f} | {processor - clocks[1]:.1f} | {used.ru_maxrss / 2**20:.2f} | {recall} |",
+              flush=True)
+        clocks[:] = time.perf_counter(), processor
+
+    pool = np.concatenate([features.descriptors for features in lists])
+    print("| step | s | processor s | peak GiB | |\n|---|--:|--:|--:|---|")
+    images, scenes = generate(pool, count)
+    step(f"{count} images with {FEATURES} descriptors generated")
+    shown = images[np.linspace(0, count - 1, min(count, 2048), dtype=np.int64)]
+    retrieval = hartsift.Retrieval().train(list(shown), extractor=extractor)
+    step("trained")
+    vectors = np.empty((count, retrieval.length), np.int8)
+    for image in range(count):
+        vectors[image] = retrieval.describe(images[image], extractor=extractor)
+    step("described")
+    vectors = hartsift.blend_similar(vectors, extractor=extractor)
+    step("blended")
+    candidates = hartsift.similar_pairs(vectors, hartsift.shortlist_length(neighbors), extractor=extractor)
+    step("candidates", scenes, candidates)
+    pairs = hartsift.matching_pairs(list(images), candidates, neighbors, extractor=extractor)
+    step("matched", scenes, pairs)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("database")
-    parser.add_argument("pairs")
+    parser.add_argument("pairs", nargs="?")
     parser.add_argument("--neighbors", type=int, nargs="+", default=[10, 20, 40])
     parser.add_argument("--shapes", nargs="+", default=["256x32"])
     parser.add_argument("--colmap-words", type=int)
+    parser.add_argument("--generate", type=int)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
+    if (options.pairs is None) == (options.generate is None):
+        parser.error("PAIRS or --generate N is needed, and not both")
     with hartsift.ColmapDatabase(options.database, read_only=True) as database:
         images = list(database.images())
         lists = [database.read_features(image.image_id) for image in images]
+    if options.generate:
+        extractor = hartsift.Extractor(device=options.device, threads=options.threads)
+        measure_generated(lists, options.generate, options.neighbors[0], extractor)
+        return
     places = {image.name: place for place, image in enumerate(images)}
     with open(options.pairs, encoding="utf-8") as lines:
         truth = {tuple(sorted(places[name] for name in line.split())) for line in lines if line.strip()}
