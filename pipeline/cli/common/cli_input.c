@@ -290,6 +290,41 @@ bool scene_wants_more(const hs_options *options, const hs_load_options *load, co
   return true;
 }
 
+/* ---- lists of names */
+
+/* Reads up to the end of the line. False: the line is invalid, and lines->line has its beginning. */
+static bool read_to_end(name_lines *lines, int c, size_t *length) {
+  bool is_valid = true;
+  *length = 0;
+  for (; is_valid && c != EOF && c != '\n' && c != '\r'; c = getc(lines->file)) {
+    is_valid = c != '\0' && *length < NAME_LINE_BYTES - 1;
+    if (is_valid) lines->line[(*length)++] = (char)c;
+  }
+  lines->line[*length] = '\0';
+  if (c == '\r') c = getc(lines->file);
+  if (c != EOF && c != '\n') (void)ungetc(c, lines->file);
+  return is_valid;
+}
+
+cli_exit name_lines_next(name_lines *lines, char **line) {
+  size_t length = 0;
+  const int first = getc(lines->file);
+  *line = NULL;
+  lines->number++;
+  const bool is_valid = first == EOF || read_to_end(lines, first, &length);
+  if (ferror(lines->file))
+    return cli_fail(CLI_FAILED, lines->command, "%s%s: cannot be read: %s", lines->option, lines->path,
+                    strerror(errno));
+  if (first == EOF) return CLI_DONE;
+  if (lines->number == 1 && utf16_is_marked(lines->line, length))
+    return cli_fail(CLI_FAILED, lines->command, "%s%s: is in UTF-16: expected UTF-8", lines->option, lines->path);
+  if (!is_valid)
+    return cli_fail(CLI_FAILED, lines->command, "%s%s:%zu: is longer than %d bytes or has a zero byte", lines->option,
+                    lines->path, lines->number, NAME_LINE_BYTES - 1);
+  *line = lines->line + (lines->number == 1 ? utf8_mark_length(lines->line, length) : 0);
+  return CLI_DONE;
+}
+
 /* ---- the mask of each image */
 
 bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image *shared, char *message,

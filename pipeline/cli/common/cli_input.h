@@ -1,4 +1,4 @@
-/* Masks of images, and the memory that an image needs if it was refused. */
+/* Masks of images, lists of names, and the memory that an image needs if it was refused. */
 #ifndef HARTSIFT_CLI_COMMON_CLI_INPUT_H
 #define HARTSIFT_CLI_COMMON_CLI_INPUT_H
 
@@ -48,5 +48,22 @@ uint64_t enough_memory(const hs_options *options, const hs_load_options *load, c
    Checked before the scene is rendered, which may take minutes. */
 bool scene_wants_more(const hs_options *options, const hs_load_options *load, const char *path, char *message,
                       size_t message_bytes);
+
+/* ---- Lines of a file of names, with any line ends: LF, CR LF or CR. */
+
+enum { NAME_LINE_BYTES = 8192 };
+
+typedef struct name_lines {
+  command_id command;
+  const char *option; /* start of messages: "--pairs: ", or "" */
+  const char *path;
+  FILE *file;
+  size_t number; /* number of the current line, from 1 */
+  char line[NAME_LINE_BYTES];
+} name_lines;
+
+/* Reads the next line without its end; *line: null at the end of the file. Skips UTF-8's byte order mark. Prints the
+   reason of a failure: a line that is too long or has a zero byte, UTF-16, an unreadable file. */
+cli_exit name_lines_next(name_lines *lines, char **line);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "os/os_files.h"
 #include "pipeline/base/text.h"
+#include "pipeline/cli/common/cli_input.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/text_cursor.h"
 
@@ -45,41 +46,6 @@ void pair_list_settle(pair_list *pairs) {
   for (size_t i = 0; i < pairs->count; i++)
     if (kept == 0 || compare_pairs(&pairs->each[kept - 1], &pairs->each[i]) != 0) pairs->each[kept++] = pairs->each[i];
   pairs->count = kept;
-}
-
-/* ---- lines of names */
-
-/* Reads up to the end of the line. False: the line is invalid, and lines->line has its beginning. */
-static bool read_to_end(name_lines *lines, int c, size_t *length) {
-  bool is_valid = true;
-  *length = 0;
-  for (; is_valid && c != EOF && c != '\n' && c != '\r'; c = getc(lines->file)) {
-    is_valid = c != '\0' && *length < NAME_LINE_BYTES - 1;
-    if (is_valid) lines->line[(*length)++] = (char)c;
-  }
-  lines->line[*length] = '\0';
-  if (c == '\r') c = getc(lines->file);
-  if (c != EOF && c != '\n') (void)ungetc(c, lines->file);
-  return is_valid;
-}
-
-cli_exit name_lines_next(name_lines *lines, char **line) {
-  size_t length;
-  const char *hint = cli_hint("--pairs: ");
-  const int first = getc(lines->file);
-  *line = NULL;
-  lines->number++;
-  const bool is_valid = first == EOF || read_to_end(lines, first, &length);
-  if (ferror(lines->file))
-    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s: cannot be read: %s", hint, lines->path, strerror(errno));
-  if (first == EOF) return CLI_DONE;
-  if (lines->number == 1 && utf16_is_marked(lines->line, length))
-    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s: is in UTF-16: expected UTF-8", hint, lines->path);
-  if (!is_valid)
-    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s%s:%zu: is longer than %d bytes or has a zero byte", hint,
-                    lines->path, lines->number, NAME_LINE_BYTES - 1);
-  *line = lines->line + (lines->number == 1 ? utf8_mark_length(lines->line, length) : 0);
-  return CLI_DONE;
 }
 
 /* ---- pairs of a file or a rule */
@@ -185,7 +151,7 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
 }
 
 static cli_exit read_lines(pair_file *from, FILE *file) {
-  name_lines lines = {.path = from->path, .file = file};
+  name_lines lines = {.command = COMMAND_MATCH, .option = cli_hint("--pairs: "), .path = from->path, .file = file};
   char *line;
   for (;;) {
     cli_exit result = name_lines_next(&lines, &line);

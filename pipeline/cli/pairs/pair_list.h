@@ -28,21 +28,6 @@ void pair_list_settle(pair_list *pairs);
 
 void pair_list_free(pair_list *pairs);
 
-/* ---- Lines of a file of names, with any line ends: LF, CR LF or CR. */
-
-enum { NAME_LINE_BYTES = 8192 };
-
-typedef struct name_lines {
-  const char *path;
-  FILE *file;
-  size_t number; /* number of the current line, from 1 */
-  char line[NAME_LINE_BYTES];
-} name_lines;
-
-/* Reads the next line without its end; *line: null at the end of the file. Skips UTF-8's byte order mark. Prints the
-   reason of a failure: a line that is too long or has a zero byte, UTF-16, an unreadable file. */
-cli_exit name_lines_next(name_lines *lines, char **line);
-
 /* ---- Pairs of --pairs. */
 
 /* Inputs of the selection of pairs. */

@@ -8,6 +8,7 @@
 
 #include "os/os_files.h"
 #include "pipeline/base/text.h"
+#include "pipeline/cli/common/cli_input.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/common/npy_array.h"
 
@@ -251,13 +252,14 @@ static cli_exit add_name(vector_file *f, const char *path, const char *line) {
 }
 
 static cli_exit read_name_lines(vector_file *f, const char *path, FILE *file) {
-  name_lines lines = {.path = path, .file = file};
+  name_lines lines = {.command = COMMAND_MATCH, .option = "--pairs: ", .path = path, .file = file};
   char *line;
   for (;;) {
     cli_exit result = name_lines_next(&lines, &line);
     if (result == CLI_DONE && !line) break;
     if (result == CLI_DONE && line[0] == '\0')
-      result = cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s:%zu: expected the name of an image", path, lines.number);
+      result =
+          cli_fail(CLI_FAILED, COMMAND_MATCH, "--pairs: %s:%zu: expected the name of an image", path, lines.number);
     if (result == CLI_DONE) result = add_name(f, path, line);
     if (result != CLI_DONE) return result;
   }
