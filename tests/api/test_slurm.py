@@ -10,7 +10,7 @@ import sys
 
 # In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from batch_case import BatchCase, scenes
+from batch_case import BatchCase, blots, scenes
 from command_case import COMMAND, DONE, FAILED, USAGE, main
 from slurm_cluster import SlurmCluster, missing_program
 
@@ -37,7 +37,7 @@ class Array(BatchCase):
         if missing:
             self.skipTest(f"{missing} is not installed")
         os.mkdir(self.path("slurm"))
-        self.list_of([*scenes(IMAGES - 1, "640x480"), "absent.png"])
+        self.list_of([*scenes(IMAGES - 2, "640x480"), self.write("last.pgm", blots(60, 45, 1)), "absent.png"])
         self.batch("list.txt", "-o", "one", "-q", "--device", "cpu", status=FAILED)
         with SlurmCluster(self.path("slurm")) as cluster:
             self.run_array(cluster)
@@ -49,6 +49,10 @@ class Array(BatchCase):
 
     def run_array(self, cluster):
         out = self.path("out")
+        # The last picture of the second task is a pipe without data until the task is killed, so that it cannot end before.
+        os.rename(self.path("last.pgm"), self.path("kept.pgm"))
+        os.mkfifo(self.path("last.pgm"))
+        pipe = os.open(self.path("last.pgm"), os.O_RDWR)
         path = os.path.dirname(COMMAND) + os.pathsep + cluster.environment["PATH"]
         job = cluster.run("sbatch", "--parsable", "--array=1-3", "--output", self.path("log-%a.txt"),
                           "--chdir", self.folder, str(EXAMPLES / "slurm_array.sh"), "list.txt", out, "--device", "cpu",
@@ -63,6 +67,8 @@ class Array(BatchCase):
 
         cluster.wait_for(lambda: rows() >= 3)
         os.kill(process_of_task(out, 2), signal.SIGKILL)
+        os.rename(self.path("kept.pgm"), self.path("last.pgm"))
+        os.close(pipe)
         done = rows()
         self.assertLess(done, IMAGES // 3)
         cluster.wait_for(lambda: "JobState=FAILED" in cluster.run("scontrol", "show", "job", f"{job}_2"))

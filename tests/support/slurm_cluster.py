@@ -4,6 +4,7 @@ starts once the credential of its first start has expired, here after seconds.
 import contextlib
 import getpass
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -47,11 +48,15 @@ def missing_program():
 
 
 def _free_ports(count):
-    with contextlib.ExitStack() as open_ones:
-        sockets = [open_ones.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Returns ports below those that the system gives to others by itself, for example between this call and their use."""
+    free = []
+    for port in random.sample(range(20000, 32000), 1000):
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            free.append(port)
+        if len(free) == count:
+            break
+    return free
 
 
 class SlurmCluster:
@@ -101,7 +106,7 @@ class SlurmCluster:
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
         return run.stdout.decode().strip() if run.returncode == 0 else ""
 
-    def wait_for(self, condition, seconds=120):
+    def wait_for(self, condition, seconds=300):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             value = condition()
