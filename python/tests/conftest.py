@@ -4,6 +4,7 @@ The library is the installed package's or HARTSIFT_LIBRARY; the command, for com
 """
 
 import os
+import signal
 import subprocess
 
 import numpy as np
@@ -15,8 +16,13 @@ SCENE = "@scene:320x240:5"
 
 
 def pytest_configure(config):
-    """Turns NumPy's warnings into errors, because the package must cause none."""
+    """Turns NumPy's warnings into errors, because the package must cause none. Ends that signals are ignored, as a shell
+    without job control does for background processes, and nohup for SIGHUP: programs that tests start would ignore them too."""
     config.addinivalue_line("filterwarnings", "error::RuntimeWarning")
+    for name, handler in (("SIGHUP", signal.SIG_DFL), ("SIGINT", signal.default_int_handler), ("SIGTERM", signal.SIG_DFL)):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

@@ -390,7 +390,6 @@ def test_interrupted_leaves_nothing(whole, tmp_path, number):
     program = f"""
 import os, signal, hartsift._merge as merging
 from hartsift.__main__ import main
-signal.signal(signal.SIGINT, signal.default_int_handler)  # however the tests were started
 batches = merging._Inputs.batches
 def interrupted(inputs):
     for batch in batches(inputs):

@@ -5,6 +5,7 @@ The command is HARTSIFT_COMMAND, or the program named as first argument. Needs n
 import contextlib
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +25,17 @@ def find_command():
 
 
 COMMAND = find_command()
+
+
+def take_signals():
+    """Ends that this process, and so the commands that it starts, ignore signals: a shell without job control ignores some
+    for background processes, and nohup ignores SIGHUP."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+take_signals()
 
 
 class ResultWithReasons(unittest.TextTestResult):
