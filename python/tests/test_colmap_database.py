@@ -204,7 +204,7 @@ def test_forked_children_leave_it_alone(views, path):
         database.add_image("a.jpg", views[0])
         child = context.Process(target=_use_in_child, args=(database, results))
         child.start()
-        assert results.get(timeout=60)
+        assert results.get(timeout=300)
         child.join(60)
         assert child.exitcode == 0
         database.add_image("b.jpg", views[1])

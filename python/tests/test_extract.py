@@ -345,7 +345,7 @@ def test_forked_children_start_afresh(image):
     results = context.Queue()
     child = context.Process(target=_extract_in_child, args=(extractor, image, results))
     child.start()
-    assert results.get(timeout=60) == (count, count)
+    assert results.get(timeout=300) == (count, count)
     child.join(60)
     assert child.exitcode == 0
     assert len(extractor.extract(image)) == count

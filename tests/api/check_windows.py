@@ -149,7 +149,7 @@ class OnWindows(EndlessCase):
             while not os.listdir(self.folder) and run.poll() is None:
                 time.sleep(0.001)
             run.send_signal(signal.SIGINT)
-            if run.wait(60) != DONE:
+            if run.wait(300) != DONE:
                 break
             os.unlink(self.path("f.json"))  # the command finished before
         self.assertEqual((run.returncode, os.listdir(self.folder)), (CONTROL_C_EXIT, []))

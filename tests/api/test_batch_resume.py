@@ -204,7 +204,7 @@ class Resuming(EndlessCase):
                              preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
             self.wait_for(lambda: self.rows_done() >= 2 or run.poll() is not None)
             run.send_signal(number)
-            errors = run.communicate(timeout=60)[1].decode()
+            errors = run.communicate(timeout=300)[1].decode()
             self.assertEqual(run.returncode, DONE, errors)
             self.assertIn("30 done", errors)
 

@@ -341,7 +341,7 @@ class Extract(CommandCase):
                 while not os.listdir(self.folder) and run.poll() is None:
                     time.sleep(0.001)
                 run.send_signal(number)
-                if run.wait(60) == -number and not os.path.exists(self.path("f.json")):
+                if run.wait(300) == -number and not os.path.exists(self.path("f.json")):
                     break
                 os.unlink(self.path("f.json"))  # the command had written the file before the signal
             self.assertEqual(run.returncode, -number)

@@ -122,7 +122,7 @@ class Stats(Case):
             time.sleep(0.1)
             self.assertIsNone(command.poll())
             self.write("pipe.pgm", data)
-            output, errors = command.communicate(timeout=60)
+            output, errors = command.communicate(timeout=300)
             self.assertEqual(command.returncode, status, errors)
             if status == DONE:
                 self.assertEqual(output, self.run_it(arguments[0], "image.pgm", *arguments[1:])[0])

@@ -387,7 +387,7 @@ class Inputs(ColmapCase):
                                        cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE)
             time.sleep(0.2)
             other.execute("COMMIT")
-            self.assertEqual((waiting.wait(60), waiting.stderr.read().count(b"Processed file")), (0, 1))
+            self.assertEqual((waiting.wait(300), waiting.stderr.read().count(b"Processed file")), (0, 1))
             waiting.stderr.close()
 
     def test_interrupted(self):
@@ -399,7 +399,7 @@ class Inputs(ColmapCase):
         running.send_signal(signal.SIGINT)
         errors = first + running.stderr.read()
         running.stderr.close()
-        done = running.wait(60) == 0  # the program may have finished before the signal
+        done = running.wait(300) == 0  # the program may have finished before the signal
         self.assertTrue(done or b"the same command continues" in errors, errors)
         self.extract()
         self.assertEqual(len(self.names()), 40)

@@ -378,7 +378,7 @@ class Refused(MergeCase):
                 while not any(name[0] == "." for name in self.listed("merged")) and run.poll() is None:
                     pass
                 run.send_signal(number)
-                if run.wait(60) == -number and "manifest.csv" not in self.listed("merged"):
+                if run.wait(300) == -number and "manifest.csv" not in self.listed("merged"):
                     break  # else the signal came after the merge
             self.assertEqual(run.returncode, -number)
             self.assertEqual([name for name in self.listed("merged") if name[0] == "."], [])

@@ -92,8 +92,8 @@ class BatchCase(CommandCase):
         return found
 
     def wait_for(self, condition):
-        until = time.time() + 60
-        while not condition() and time.time() < until:
+        until = time.monotonic() + 300
+        while not condition() and time.monotonic() < until:
             time.sleep(0.005)
         self.assertTrue(condition())
 

@@ -103,7 +103,7 @@ class SlurmCluster:
     def run(self, *arguments, **environment):
         """Returns the output of a command of Slurm; "" if it fails, for example before the controller is up."""
         run = subprocess.run(arguments, env={**self.environment, **environment}, cwd=self.folder, check=False,
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=300)
         return run.stdout.decode().strip() if run.returncode == 0 else ""
 
     def wait_for(self, condition, seconds=300):
