@@ -12,6 +12,9 @@
 #include "tests/support/test.h"
 
 #include "pipeline/formats/colmap/colmap_records.h"
+#if HARTSIFT_HAVE_SQLITE
+#  include "pipeline/formats/colmap/colmap_internal.h"
+#endif
 #include "tests/support/colmap_file.h"
 #include "tests/support/colmap_tables.h"
 
@@ -112,6 +115,33 @@ TEST_ON_FILE(test_failing_call) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM cameras"), 2);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM frames"), 2);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM matches"), 0);
+}
+
+/* A module whose table cannot be opened: an input error without an error of the system. */
+static int refuse_table(sqlite3 *sqlite, void *user, int count, const char *const *arguments, sqlite3_vtab **table,
+                        char **message) {
+  (void)sqlite, (void)user, (void)count, (void)arguments, (void)table, (void)message;
+  return SQLITE_IOERR;
+}
+
+/* A message names the error of the failed call, not one from before. */
+TEST_ON_FILE(test_errors_of_the_system) {
+  static const sqlite3_module module = {.xConnect = refuse_table};
+  char path[SCRATCH_PATH_BYTES], message[512] = "";
+  hs_colmap_options options = colmap_file_options(f);
+  hs_colmap_database *database = colmap_file_open(f);
+  sqlite3_stmt *statement;
+  assert_int_equal(sqlite3_create_module(database->sqlite, "refused", &module, NULL), SQLITE_OK);
+  errno = ENOSPC;
+  assert_int_not_equal(colmap_prepare(database, "SELECT * FROM refused", &statement), HS_OK);
+  colmap_done(database, statement);
+  assert_null(strstr(hs_colmap_last_error(database), strerror(ENOSPC)));
+  hs_colmap_close(database);
+  options.message = message;
+  options.message_bytes = sizeof message;
+  errno = ENOSPC;
+  assert_int_equal(f->open(&database, scratch_folder_path(&f->folder, "absent/new.db", path), &options), HS_ERR_IO);
+  assert_non_null(strstr(message, strerror(ENOENT)));
 }
 
 TEST_ON_FILE(test_commit_in_between) {

@@ -247,6 +247,7 @@ static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
   const int flags =
       SQLITE_OPEN_NOMUTEX |
       (database->options.read_only != 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  errno = 0;
   if (sqlite3_open_v2(database->path, &database->sqlite, flags, layer) != SQLITE_OK) {
     if (!database->sqlite) return colmap_fail(database, HS_ERR_MEMORY, "out of memory");
     return colmap_fail_sqlite(database, "open");

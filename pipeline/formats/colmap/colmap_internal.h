@@ -96,7 +96,8 @@ struct hs_colmap_database {
 /* Sets "path: reason" as the handle's message, and returns `status`. */
 __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *database, hs_status status,
                                                             const char *format, ...);
-/* As colmap_fail, with SQLite's error text. Returns the status for SQLite's last error. */
+/* As colmap_fail, with SQLite's error text, and the system's, for which errno must be 0 before SQLite is called.
+   Returns the status for SQLite's last error. */
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what);
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql);

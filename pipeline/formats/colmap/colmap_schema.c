@@ -43,8 +43,9 @@ hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
   char more[COLMAP_REASON_BYTES] = "";
   /* SQLite does not keep the system's error of a failed commit; errno was 0 before the call */
   const int failed_call = errno;
-  const int kept_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
-  const int system_code = (code & 0xff) == SQLITE_IOERR && kept_code == 0 ? failed_call : kept_code;
+  const bool is_of_system = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
+  const int kept_code = is_of_system ? sqlite3_system_errno(database->sqlite) : 0;
+  const int system_code = is_of_system && kept_code == 0 ? failed_call : kept_code;
   if ((code & 0xff) == SQLITE_BUSY) snprintf(more, sizeof more, " by another program");
   if (system_code != 0)
     snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* SQLite's text "disk I/O error" lacks the reason */
@@ -79,6 +80,7 @@ hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_
     return HS_OK;
   }
   *statement = NULL;
+  errno = 0;
   if (sqlite3_prepare_v3(database->sqlite, sql, -1, entry ? SQLITE_PREPARE_PERSISTENT : 0, statement, NULL) !=
       SQLITE_OK)
     return colmap_fail_sqlite(database, "work on the database");
