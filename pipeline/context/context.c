@@ -45,7 +45,7 @@ hs_status context_progress(hs_context *c, uint64_t done, uint64_t total) {
   if (!c->progress) return HS_OK;
   if (done > c->progress_done) c->progress_done = done;
   if (c->progress(c->progress_user, c->progress_done, total) == 0) return HS_OK;
-  return CONTEXT_FAIL(c, HS_ERR_CANCELLED, "cancelled by the caller's progress function");
+  return CONTEXT_FAIL(c, HS_ERR_CANCELLED, CONTEXT_CANCELLED);
 }
 
 const char *hs_last_error(const hs_context *c) { return c ? c->error : ""; }

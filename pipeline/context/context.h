@@ -135,6 +135,7 @@ void context_clear_error(hs_context *context);
 /* Calls the caller's progress function. HS_ERR_CANCELLED: the function asks to end the call. Only on the caller's
    thread. */
 hs_status context_progress(hs_context *context, uint64_t done, uint64_t total);
+#define CONTEXT_CANCELLED "cancelled by the caller's progress function"
 
 /* Returns the origin of this context's descriptors of an image. */
 hs_origin context_origin(const hs_context *context, const hs_image *image);

@@ -381,18 +381,18 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 /* ------------------------------------------------------------------ progress
 
    Calls that block report progress on the CPU: hs_extract, hs_extract_into, hs_extract_view, hs_detect, hs_describe,
-   hs_match, hs_find_nearest, hs_find_k_nearest, hs_find_within. (Between hs_submit and hs_wait, and between the pairs
-   of hs_pairs_next, the caller has control.) A GPU is not interrupted: its context calls the function once, before it
-   submits the work. */
+   hs_match, hs_find_nearest, hs_find_k_nearest, hs_find_within, hs_blend_similar, hs_pair_similar, hs_pair_matching.
+   (Between hs_submit and hs_wait, and between the pairs of hs_pairs_next, the caller has control.) A GPU is not
+   interrupted: its context calls the function once, before it submits the work, and in hs_pair_matching once a pair. */
 
 /* Reports progress. The library calls it on the thread of its caller, during the call: at the beginning, then after
-   every level of the scale space (some 30 times for a picture of a megapixel), or after at most some 2^28 pairs of
-   descriptors. On one or two threads a fused pass processes large octaves (if the first has at least 4 megasamples),
-   which is most of a frame; it reports after strips of at most 768 columns. done, total: work done so far and total
-   work, in units that differ between calls of the library. done never decreases; total is 0 if a picture is too small
-   for any octave. The function must not use the context, and runs with the floating-point settings of the library.
-   Returns 0 to continue; another value ends the call with HS_ERR_CANCELLED as soon as the threads have finished their
-   current chunks. */
+   every level of the scale space (some 30 times for a picture of a megapixel), after at most some 2^28 pairs of
+   descriptors, for each block of vectors, or for each pair of images. On one or two threads a fused pass processes
+   large octaves (if the first has at least 4 megasamples), which is most of a frame; it reports after strips of at most
+   768 columns. done, total: work done so far and total work, in units that differ between calls of the library. done
+   never decreases; total is 0 if a picture is too small for any octave. The function must not use the context, and runs
+   with the floating-point settings of the library. Returns 0 to continue; another value ends the call with
+   HS_ERR_CANCELLED as soon as the threads have finished their current chunks. */
 typedef int32_t (*hs_progress_function)(void *user, uint64_t done, uint64_t total);
 
 /* Sets the progress function of a context; null: none, the default. user is passed to it. HS_ERR_ARGUMENT: context is

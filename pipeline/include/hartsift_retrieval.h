@@ -132,7 +132,7 @@ HS_API hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, si
    pair. vectors: [count][length]. The search is exact: the context's threads (null: the calling thread) compare all
    vectors, in blocks. Memory in addition to the pairs: 16 * neighbors + 12 bytes per image. Statuses: HS_ERR_ARGUMENT
    (null, length 0 or above 65536), HS_ERR_OPTION (HARTSIFT_CPU names no level of this machine), HS_ERR_LIMIT,
-   HS_ERR_MEMORY, HS_ERR_THREAD. */
+   HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_CANCELLED (hs_set_progress). */
 HS_API hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                  uint32_t neighbors, hs_image_pairs *pairs);
 
@@ -159,8 +159,8 @@ enum { HS_SHORTLIST_FEATURES = 512 /* features */ };
    matches the pairs within the context's max_memory_bytes. Lists beyond that take at most 16 * max(neighbors, 5) + 252
    bytes per image, and 24 bytes per candidate and per two images linked to one. candidates: `count` pairs, each once,
    not the array of *pairs; the order of hs_pair_similar needs fewest readings. Blocks. Statuses: HS_ERR_ARGUMENT
-   (null), HS_ERR_MEMORY, the statuses of hs_pairs_start and hs_pairs_next, and the status of an image that cannot be
-   read; hs_last_error says why. */
+   (null), HS_ERR_MEMORY, HS_ERR_CANCELLED (hs_set_progress), the statuses of hs_pairs_start and hs_pairs_next, and the
+   status of an image that cannot be read; hs_last_error says why. */
 HS_API hs_status hs_pair_matching(hs_context *context, const hs_collection *collection, const hs_image_pair *candidates,
                                   size_t count, uint32_t neighbors, hs_image_pairs *pairs);
 

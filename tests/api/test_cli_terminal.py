@@ -3,12 +3,14 @@ limits of the shell (ulimit), under which nothing half done remains.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
+import contextlib
 import fcntl
 import json
 import os
 import pty
 import re
 import resource
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import termios
 # In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots, scenes  # noqa: E402
-from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main, pgm  # noqa: E402
+from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, built_with, main, pgm  # noqa: E402
 
 SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "convolve", "info", "selftest", "bench")
 
@@ -87,6 +89,24 @@ class Terminals(BatchCase):
             self.assertTrue(drawn)
             self.assertTrue(all(len(line) < columns for line in drawn), drawn)
             self.assertEqual(any("[" in line for line in drawn), columns >= 60)
+
+    if built_with("sqlite"):
+        def test_progress_of_the_search_for_pairs(self):
+            self.extract(*scenes(3, "160x120"), "-o", "d.db", "-q")
+            for columns in (20, 80):
+                status, shown = self.at_terminal("match", "--database", "d.db", "--pairs", "retrieval:1", "--replace", columns=columns)
+                self.assertEqual(status, DONE)
+                drawn = re.findall(r"\r([^\r\n]+)\x1b\[K", shown)
+                self.assertTrue(all(len(line) < columns for line in drawn), drawn)
+                for step in ("learning from images", "describing images", "blending images", "comparing images", "comparing pairs"):
+                    self.assertIn(f"{step}: 0 of 3"[:columns - 1], shown)
+            for more in (["-q"], []):
+                self.assertNotIn("images: ", self.run_it("match", "--database", "d.db", "--pairs", "retrieval:1", *more)[1])
+            with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
+                database.execute("UPDATE descriptors SET data = x'00' WHERE image_id = 3")
+            status, shown = self.at_terminal("match", "--database", "d.db", "--pairs", "retrieval:1", "--replace")
+            self.assertEqual(status, FAILED)
+            self.assertRegex(shown, r"\r\x1b\[Khartsift match: d\.db: ")  # the line is removed first
 
     def test_what_is_no_text_is_kept_from_terminals(self):
         self.write("photo.pgm", blots(60, 45, 1))

@@ -6,6 +6,7 @@ Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing bu
 import contextlib
 import json
 import os
+import pty
 import random
 import resource
 import shutil
@@ -133,6 +134,23 @@ class Stops(CommandCase):
                         self.assertEqual(run.wait(timeout=300), -number)
                     finally:
                         run.kill()
+            self.assertEqual(self.count("early.db"), 0)
+
+    def test_told_to_end_while_pairs_are_selected(self):
+        """The progress at a terminal tells when the selection has begun. It may be over before the signal arrives."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            status, tries = None, 0
+            while status != -number and tries < 20:
+                terminal, inner = pty.openpty()
+                with subprocess.Popen([*self.fresh("early.db"), "--pairs", "retrieval:9"], cwd=self.folder, stderr=inner) as run:
+                    os.close(inner)
+                    shown = b""
+                    while b"describing" not in shown:
+                        shown += os.read(terminal, 4096)
+                    run.send_signal(number)
+                    status, tries = run.wait(timeout=300), tries + 1
+                os.close(terminal)
+            self.assertEqual(status, -number)
             self.assertEqual(self.count("early.db"), 0)
 
     def test_disk_that_fills(self):

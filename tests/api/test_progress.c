@@ -102,14 +102,56 @@ static hs_status call_within(void) {
   return status;
 }
 
+/* ---- selection of pairs: the vectors fill two blocks, and the features of four images are equal */
+
+enum { VECTORS = 70, VECTOR_BYTES = 40, ALIKE = 4 };
+
+static void fill_vectors(int8_t vectors[VECTORS * VECTOR_BYTES]) {
+  uint32_t random = 5;
+  for (int i = 0; i < VECTORS * VECTOR_BYTES; i++) vectors[i] = (int8_t)(feature_maker_random(&random) % 255 - 127);
+}
+
+static hs_status call_blend(void) {
+  int8_t vectors[VECTORS * VECTOR_BYTES], expected[VECTORS * VECTOR_BYTES], got[VECTORS * VECTOR_BYTES];
+  fill_vectors(vectors);
+  assert_int_equal(hs_blend_similar(NULL, vectors, VECTORS, VECTOR_BYTES, 3, expected), HS_OK);
+  const hs_status status = hs_blend_similar(f.context, vectors, VECTORS, VECTOR_BYTES, 3, got);
+  if (status == HS_OK) assert_memory_equal(got, expected, sizeof got);
+  return status;
+}
+
+static hs_status call_similar(void) {
+  int8_t vectors[VECTORS * VECTOR_BYTES];
+  scoped_pairs expected = {0}, got = {0};
+  fill_vectors(vectors);
+  assert_int_equal(hs_pair_similar(NULL, vectors, VECTORS, VECTOR_BYTES, 2, &expected), HS_OK);
+  const hs_status status = hs_pair_similar(f.context, vectors, VECTORS, VECTOR_BYTES, 2, &got);
+  assert_int_equal(got.count, status == HS_OK ? expected.count : 0);
+  if (status == HS_OK) assert_memory_equal(got.pairs, expected.pairs, got.count * sizeof *got.pairs);
+  return status;
+}
+
+/* All images are linked to the first one, so that their other pairs are matched too. */
+static hs_status call_ranking(void) {
+  const hs_image_pair candidates[ALIKE - 1] = {{0, 1}, {0, 2}, {0, 3}};
+  hs_collection_image images[ALIKE] = {{0}};
+  scoped_pairs got = {0};
+  for (int i = 0; i < ALIKE; i++) images[i].features = &f.many;
+  const hs_collection collection = {.images = images, .image_count = ALIKE};
+  const hs_status status = hs_pair_matching(f.context, &collection, candidates, ALIKE - 1, ALIKE, &got);
+  assert_int_equal(got.count, status == HS_OK ? ALIKE * (ALIKE - 1) / 2 : 0);
+  return status;
+}
+
 static const struct {
   const char *name;
   hs_status (*call)(void);
   int least; /* fewest calls of the progress function */
-} calls[] = {{"hs_extract", call_extract, 15},   {"hs_detect", call_detect, 15},
-             {"hs_extract_view", call_view, 15}, {"hs_describe", call_describe, 10},
-             {"hs_match", call_match, 2},        {"hs_find_k_nearest", call_neighbours, 2},
-             {"hs_find_within", call_within, 2}};
+} calls[] = {{"hs_extract", call_extract, 15},     {"hs_detect", call_detect, 15},
+             {"hs_extract_view", call_view, 15},   {"hs_describe", call_describe, 10},
+             {"hs_match", call_match, 2},          {"hs_find_k_nearest", call_neighbours, 2},
+             {"hs_find_within", call_within, 2},   {"hs_blend_similar", call_blend, 2},
+             {"hs_pair_similar", call_similar, 2}, {"hs_pair_matching", call_ranking, 7}};
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
 TEST(progress_is_told) {

@@ -40,8 +40,8 @@ void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t 
   const double rate = progress_line_rate(line, worked);
   format_time(total - ended, rate, left);
   if (failed > 0) snprintf(failures, sizeof failures, ", %zu failed", failed);
-  const int length =
-      snprintf(text, sizeof text, "%zu of %zu, %.1f a second, %s left%s", ended, total, rate, left, failures);
+  const int length = snprintf(text, sizeof text, "%s%s%zu of %zu, %.1f a second, %s left%s",
+                              line->what ? line->what : "", line->what ? ": " : "", ended, total, rate, left, failures);
   /* the last column stays free, because some terminals wrap there, and \r would not return to the line */
   const int known = terminal_columns(stderr);
   const int columns = (known > 0 ? known : TERMINAL_COLUMNS_USUAL) - 1;

@@ -10,6 +10,7 @@
 /* ---- Progress line on a terminal: images done, rate, and remaining time. */
 
 typedef struct progress_line {
+  const char *what; /* name of the step, before the numbers; null: none */
   bool on_terminal, is_drawn;
   double start_ms;
 } progress_line;

@@ -12,6 +12,50 @@
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/common/npy_array.h"
 
+/* ---- progress: a line at a terminal for each step */
+
+enum { SHOW_EACH_MS = 100 };
+
+typedef struct search_step {
+  progress_line line;
+  hs_context *context;
+  size_t count; /* number of images or pairs */
+  double shown_at;
+} search_step;
+
+static void step_show(search_step *step, size_t done) {
+  const double now = cli_milliseconds();
+  if (!step->line.on_terminal || now - step->shown_at < SHOW_EACH_MS) return;
+  step->shown_at = now;
+  progress_line_draw(&step->line, done, step->count, done, 0);
+}
+
+/* hs_progress_function */
+static int32_t step_report(void *user, uint64_t done, uint64_t total) {
+  search_step *step = user;
+  step_show(step, total > 0 ? (size_t)((double)step->count * (double)done / (double)total) : 0);
+  return 0;
+}
+
+static void step_begin(search_step *step, const pair_source *source, const char *what, size_t count) {
+  *step = (search_step){.context = source->context, .count = count, .shown_at = -SHOW_EACH_MS};
+  progress_line_begin(&step->line, source->set->values[OPTION_QUIET].is_set);
+  step->line.what = what;
+  step_show(step, 0);
+}
+
+/* As step_begin, for one call of the library, which reports its progress. */
+static void step_begin_call(search_step *step, const pair_source *source, const char *what, size_t count) {
+  step_begin(step, source, what, count);
+  if (step->line.on_terminal) (void)hs_set_progress(source->context, step_report, step);
+}
+
+/* Removes the line; required before a message. */
+static void step_end(search_step *step) {
+  (void)hs_set_progress(step->context, NULL, NULL);
+  progress_line_clear(&step->line);
+}
+
 /* ---- vectors of the features */
 
 /* Number of descriptors and of images, spread over the collection, with which the vocabulary is trained; number of
@@ -24,13 +68,22 @@ typedef struct looks {
   hs_features features;
   int8_t *vectors;        /* [images][hs_retrieval_length] */
   bool lacks_descriptors; /* an image has features without descriptors */
+  search_step step;
 } looks;
+
+/* Prints the reason why the library failed in the current step. */
+static cli_exit fail_step(looks *l, hs_status status) {
+  step_end(&l->step);
+  return database_images_fail_status(l->source->images, l->source->context, status);
+}
 
 /* Reads an image's features; if they have no descriptors, none. */
 static cli_exit read_features(looks *l, size_t image) {
   const pair_source *source = l->source;
-  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK)
+  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK) {
+    step_end(&l->step);
     return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
+  }
   if (l->features.descriptor_type == HS_DESCRIPTOR_NONE && l->features.count > 0) {
     l->lacks_descriptors = true;
     l->features.count = 0;
@@ -42,27 +95,34 @@ static cli_exit read_features(looks *l, size_t image) {
 static cli_exit train(looks *l, bool *has_any) {
   const size_t count = l->source->images->count, taken = count < SAMPLE_IMAGES ? count : SAMPLE_IMAGES;
   size_t features = 0;
-  for (size_t i = 0; i < taken; i++) {
+  hs_status status = HS_OK;
+  step_begin(&l->step, l->source, "learning from images", taken);
+  for (size_t i = 0; i < taken && status == HS_OK; i++) {
     const cli_exit result = read_features(l, (2 * i + 1) * count / (2 * taken));
     if (result != CLI_DONE) return result;
     features += l->features.count;
-    const hs_status status = hs_retrieval_sample(l->retrieval, &l->features, (SAMPLE_DESCRIPTORS + taken - 1) / taken);
-    if (status != HS_OK) return database_images_fail(l->source->images, hs_status_string(status));
+    status = hs_retrieval_sample(l->retrieval, &l->features, (SAMPLE_DESCRIPTORS + taken - 1) / taken);
+    step_show(&l->step, i + 1);
   }
   *has_any = features > 0;
-  const hs_status status = features > 0 ? hs_retrieval_train(l->retrieval, l->source->context) : HS_OK;
-  return status == HS_OK ? CLI_DONE : database_images_fail_status(l->source->images, l->source->context, status);
+  if (status == HS_OK && features > 0) status = hs_retrieval_train(l->retrieval, l->source->context);
+  if (status != HS_OK) return fail_step(l, status);
+  step_end(&l->step);
+  return CLI_DONE;
 }
 
 static cli_exit describe_all(looks *l) {
-  const size_t length = hs_retrieval_length(l->retrieval);
-  for (size_t i = 0; i < l->source->images->count; i++) {
+  const size_t length = hs_retrieval_length(l->retrieval), count = l->source->images->count;
+  step_begin(&l->step, l->source, "describing images", count);
+  for (size_t i = 0; i < count; i++) {
     const cli_exit result = read_features(l, i);
     if (result != CLI_DONE) return result;
     const hs_status status =
         hs_retrieval_describe(l->retrieval, l->source->context, &l->features, l->vectors + i * length);
-    if (status != HS_OK) return database_images_fail_status(l->source->images, l->source->context, status);
+    if (status != HS_OK) return fail_step(l, status);
+    step_show(&l->step, i + 1);
   }
+  step_end(&l->step);
   return CLI_DONE;
 }
 
@@ -89,10 +149,23 @@ static cli_exit blend(looks *l) {
   const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
   int8_t *blended = malloc(count * length);
   if (!blended) return database_images_fail(l->source->images, "out of memory for the vectors of its images");
+  step_begin_call(&l->step, l->source, "blending images", count);
   const hs_status status = hs_blend_similar(l->source->context, l->vectors, count, length, BLENDED_NEIGHBORS, blended);
   free(l->vectors);
   l->vectors = blended;
-  return status == HS_OK ? CLI_DONE : database_images_fail_status(l->source->images, l->source->context, status);
+  if (status != HS_OK) return fail_step(l, status);
+  step_end(&l->step);
+  return CLI_DONE;
+}
+
+/* Finds the most similar images of each image by vectors. */
+static cli_exit pair_similar(const pair_source *source, const int8_t *vectors, size_t length, uint32_t neighbors,
+                             hs_image_pairs *pairs) {
+  search_step step;
+  step_begin_call(&step, source, "comparing images", source->images->count);
+  const hs_status status = hs_pair_similar(source->context, vectors, source->images->count, length, neighbors, pairs);
+  step_end(&step);
+  return status == HS_OK ? CLI_DONE : database_images_fail_status(source->images, source->context, status);
 }
 
 /* Returns the maximum bytes of the sample. While it grows, the old and the doubled buffer both exist. */
@@ -138,8 +211,11 @@ static cli_exit choose_matching(const pair_source *source, const hs_image_pairs 
   for (size_t i = 0; i < count; i++) images[i].feature_count = source->images->each[i].features;
   const hs_collection collection = {
       .images = images, .image_count = count, .read = read_image, .user = (void *)(uintptr_t)source};
+  search_step step;
+  step_begin_call(&step, source, "comparing pairs", candidates->count);
   const hs_status status =
       hs_pair_matching(source->context, &collection, candidates->pairs, candidates->count, neighbors, pairs);
+  step_end(&step);
   free(images);
   return status == HS_OK ? CLI_DONE : database_images_fail_status(source->images, source->context, status);
 }
@@ -148,7 +224,7 @@ static cli_exit choose_matching(const pair_source *source, const hs_image_pairs 
 static cli_exit list_candidates(const pair_source *source, uint32_t count, hs_image_pairs *candidates) {
   looks l = {.source = source};
   bool has_any = false;
-  hs_status status = hs_retrieval_create(&l.retrieval, NULL);
+  const hs_status status = hs_retrieval_create(&l.retrieval, NULL);
   cli_exit result =
       status == HS_OK ? make_vectors(&l, count) : database_images_fail(source->images, hs_status_string(status));
   if (result == CLI_DONE) result = train(&l, &has_any);
@@ -157,11 +233,8 @@ static cli_exit list_candidates(const pair_source *source, uint32_t count, hs_im
   if (result == CLI_DONE && has_any) result = describe_all(&l);
   if (result == CLI_DONE && has_any) note_zeros(source, l.vectors, hs_retrieval_length(l.retrieval), NULL);
   if (result == CLI_DONE && has_any) result = blend(&l);
-  if (result == CLI_DONE && has_any) {
-    status = hs_pair_similar(source->context, l.vectors, source->images->count, hs_retrieval_length(l.retrieval), count,
-                             candidates);
-    if (status != HS_OK) result = database_images_fail_status(source->images, source->context, status);
-  }
+  if (result == CLI_DONE && has_any)
+    result = pair_similar(source, l.vectors, hs_retrieval_length(l.retrieval), count, candidates);
   free(l.vectors);
   hs_features_free(&l.features);
   hs_retrieval_destroy(l.retrieval);
@@ -366,12 +439,10 @@ static cli_exit read_vectors(const pair_choice *choice, const pair_source *sourc
 static cli_exit pair_by_vectors(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
   int8_t *vectors;
   size_t length;
-  const cli_exit result = read_vectors(choice, source, &vectors, &length);
-  if (result != CLI_DONE) return result;
-  const hs_status status =
-      hs_pair_similar(source->context, vectors, source->images->count, length, choice->neighbors, pairs);
+  cli_exit result = read_vectors(choice, source, &vectors, &length);
+  if (result == CLI_DONE) result = pair_similar(source, vectors, length, choice->neighbors, pairs);
   free(vectors);
-  return status == HS_OK ? CLI_DONE : database_images_fail_status(source->images, source->context, status);
+  return result;
 }
 
 cli_exit pair_by_looks(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {

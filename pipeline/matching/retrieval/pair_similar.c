@@ -185,6 +185,7 @@ static int32_t chunks_of(const similar_search *s) { return (int32_t)((s->count +
 /* Allocates memory, and finds the neighbours of every image. Call end_search in any case, which frees the memory. */
 static hs_status find_neighbors(hs_context *context, const hs_allocator *allocator, similar_search *s) {
   size_t near_bytes;
+  if (context) context_clear_error(context);
   s->dot = cpu_choose_dot();
   if (!s->dot) return HS_ERR_OPTION;
   if (s->neighbors > s->count - 1) s->neighbors = (uint32_t)(s->count - 1);
@@ -194,14 +195,17 @@ static hs_status find_neighbors(hs_context *context, const hs_allocator *allocat
   s->found = hs_memory_alloc(allocator, s->count * sizeof *s->found);
   s->near = hs_memory_alloc(allocator, near_bytes);
   if (!s->scale || !s->found || !s->near) return HS_ERR_MEMORY;
-  const hs_status status = context ? context_start_queue(context) : HS_OK;
+  hs_status status = context ? context_start_queue(context) : HS_OK;
   if (status != HS_OK) return status;
   stage_queue *queue = context ? context->queue : NULL;
   queue_run(queue, chunks_of(s), scale_chunk, s);
   s->block = s->count / BLOCKS_MIN < BLOCK_MAX ? s->count / BLOCKS_MIN + 1 : BLOCK_MAX;
   s->blocks = (s->count + s->block - 1) / s->block;
-  for (s->round = 0; s->round < s->blocks; s->round++) queue_run(queue, (int32_t)s->blocks, compare_task, s);
-  return HS_OK;
+  for (s->round = 0; s->round < s->blocks && status == HS_OK; s->round++) {
+    if (context) status = context_progress(context, s->round, s->blocks);
+    if (status == HS_OK) queue_run(queue, (int32_t)s->blocks, compare_task, s);
+  }
+  return context && status == HS_OK ? context_progress(context, s->blocks, s->blocks) : status;
 }
 
 static void end_search(const hs_allocator *allocator, similar_search *s) {
@@ -329,7 +333,11 @@ enum {
   LINK_MATCHES_MIN = 10, /* minimum number of matches of linked images */
   /* Maximum number of images linked to one image that become candidates of each other. An image may be the best partner
      of all others, whose pairs would be too many. */
-  LINKED_MAX = 64
+  LINKED_MAX = 64,
+  /* The work reported as progress, in units: FURTHER_UNITS for each candidate are those of all further candidates,
+     whose number is not known before; in measurements they were some 2 % of the candidates. */
+  CANDIDATE_UNITS = 15,
+  FURTHER_UNITS = 1
 };
 
 typedef struct shortlist {
@@ -339,6 +347,7 @@ typedef struct shortlist {
   neighbor *near;              /* [image_count][kept]: partners with most matches */
   uint32_t *found;             /* [image_count] */
   uint32_t kept;
+  uint64_t done, total;   /* progress: units before the current run, and of the call */
   atomic_bool is_refused; /* reading an image gave HS_ERR_ARGUMENT, which pairs have too that cannot be compared */
   char reason[SHORTLIST_MESSAGE_BYTES]; /* reason of the first such image; written before is_refused is set */
 } shortlist;
@@ -432,8 +441,16 @@ static void offer_matches(const shortlist *s, const hs_pair_result *result) {
                    (neighbor){-(double)result->match_count, ends[1 - k]});
 }
 
-/* Counts the matches of all candidates. */
-static hs_status match_candidates(hs_context *context, shortlist *s, const hs_image_pair *candidates, size_t count) {
+/* Reports that `pairs` of a run's `count` pairs are matched; the run has `units`. True: the caller cancels. Does not
+   record the failure, because the run uses the context. */
+static bool is_cancelled(const hs_context *context, const shortlist *s, size_t pairs, size_t count, uint64_t units) {
+  const uint64_t done = s->done + (uint64_t)((double)units * (double)pairs / (double)count);
+  return context->progress && context->progress(context->progress_user, done, s->total) != 0;
+}
+
+/* Counts the matches of all candidates. units: the run's share of the progress. */
+static hs_status match_candidates(hs_context *context, shortlist *s, const hs_image_pair *candidates, size_t count,
+                                  uint64_t units) {
   const hs_collection few = {
       .images = s->images, .image_count = s->collection->image_count, .read = read_largest, .user = s};
   hs_pairs *run;
@@ -442,6 +459,11 @@ static hs_status match_candidates(hs_context *context, shortlist *s, const hs_im
   char reason[SHORTLIST_MESSAGE_BYTES] = "";
   for (size_t i = 0; i < count && status == HS_OK; i++) {
     const hs_pair_result *result;
+    if (is_cancelled(context, s, i, count, units)) {
+      status = HS_ERR_CANCELLED;
+      hs_message_set(reason, sizeof reason, CONTEXT_CANCELLED);
+      break;
+    }
     status = hs_pairs_next(run, -1, &result);
     if (status != HS_OK) {
       hs_message_set(reason, sizeof reason, "%s", hs_pairs_last_error(run));
@@ -456,6 +478,7 @@ static hs_status match_candidates(hs_context *context, shortlist *s, const hs_im
     }
   }
   hs_pairs_end(run);
+  s->done += units;
   return status == HS_OK ? HS_OK : CONTEXT_FAIL(context, status, "%s", reason);
 }
 
@@ -557,7 +580,8 @@ static hs_status match_further(hs_context *context, shortlist *s, const hs_image
   hs_image_pairs further = {.allocator = s->allocator};
   sort_partners(s);
   hs_status status = list_further(context, s, candidates, count, &further);
-  if (status == HS_OK && further.count > 0) status = match_candidates(context, s, further.pairs, further.count);
+  if (status == HS_OK && further.count > 0)
+    status = match_candidates(context, s, further.pairs, further.count, (uint64_t)count * FURTHER_UNITS);
   hs_image_pairs_free(&further);
   sort_partners(s);
   return status;
@@ -578,10 +602,14 @@ hs_status hs_pair_matching(hs_context *context, const hs_collection *collection,
   if (count == 0 || neighbors == 0) return HS_OK;
   if (neighbors > collection->image_count) neighbors = (uint32_t)collection->image_count;
   const uint32_t kept = neighbors > LINKS_MAX ? neighbors : LINKS_MAX;
-  shortlist s = {.collection = collection, .allocator = context->options.allocator, .kept = kept};
+  shortlist s = {.collection = collection,
+                 .allocator = context->options.allocator,
+                 .kept = kept,
+                 .total = (uint64_t)count * (CANDIDATE_UNITS + FURTHER_UNITS)};
   hs_status status = begin_shortlist(context, &s);
-  if (status == HS_OK) status = match_candidates(context, &s, candidates, count);
+  if (status == HS_OK) status = match_candidates(context, &s, candidates, count, (uint64_t)count * CANDIDATE_UNITS);
   if (status == HS_OK) status = match_further(context, &s, candidates, count);
+  if (status == HS_OK) status = context_progress(context, s.total, s.total);
   for (size_t i = 0; i < collection->image_count && status == HS_OK; i++)
     for (uint32_t k = 0; k < s.found[i] && k < neighbors && status == HS_OK; k++)
       if (!image_pairs_add(pairs, (uint32_t)i, s.near[i * kept + (s.found[i] - 1 - k)].image))
