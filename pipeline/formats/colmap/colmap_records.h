@@ -66,8 +66,9 @@ void colmap_rows_free(colmap_rows *rows);
    function would refuse the rows. */
 hs_status colmap_rows_digest(const colmap_rows *rows, uint64_t *digest);
 
-/* As hs_colmap_open, but a separate thread writes the file, for adding many rows. Only for programs that never unload
-   the library. Without SQLite it equals hs_colmap_open. */
+/* As hs_colmap_open, but a separate thread writes the file, for adding many rows. Its waiting pages take 8 MiB
+   (write_queue.h), which no memory limit includes. Only for programs that never unload the library. Without SQLite it
+   equals hs_colmap_open. */
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
 /* Returns the CPU time of that thread so far, in seconds; 0: no such thread. */

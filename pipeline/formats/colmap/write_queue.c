@@ -100,6 +100,9 @@ static bool write_queue_start(write_queue *queue) {
   return started;
 }
 
+/* the size that docs/guide/install.md states */
+_Static_assert(sizeof(write_queue) <= (8 << 20) + (16 << 10), "a queue takes 8 MiB");
+
 write_queue *write_queue_make(write_function write, void *file) {
   write_queue *queue = hs_memory_alloc(NULL, sizeof *queue);
   if (!queue) return NULL;

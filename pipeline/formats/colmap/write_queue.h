@@ -25,7 +25,7 @@ typedef int (*write_function)(void *file, const void *bytes, size_t size, int64_
 
 typedef struct write_queue write_queue;
 
-/* Creates a queue and its thread. Null: out of memory, or the thread could not be started. */
+/* Creates a queue of 8 MiB and its thread. Null: out of memory, or the thread could not be started. */
 write_queue *write_queue_make(write_function write, void *file);
 /* Writes all pieces, ends the thread and frees the queue; null is allowed. */
 void write_queue_free(write_queue *queue);
