@@ -1,7 +1,6 @@
 /*
  * Messages for a device that cannot be used: each reason that CUDA and the machine can give, with its remedy.
  */
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -152,11 +151,10 @@ TEST(test_codes) {
 }
 
 /* The driver's control file has different permissions. Root may open any file, so the test drops its rights. */
-TEST(test_files) {
-  char path[] = "/tmp/hartsift_control_XXXXXX";
-  const int file = mkstemp(path);
-  assert_true(file >= 0);
-  close(file);
+TEST_IN_FOLDER(test_files) {
+  char path[SCRATCH_PATH_BYTES];
+  scratch_write_file(scratch_folder_path(folder, "control", path), "", 0);
+  assert_int_equal(chmod(folder->path, 0755), 0);
   assert_int_equal(device_files_of(path), DEVICE_FILES_OPEN);
   assert_int_equal(chmod(path, 0), 0);
   const bool root = geteuid() == 0;

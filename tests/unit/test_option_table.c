@@ -269,7 +269,10 @@ static void write_completions(FILE *out, command_id shell) {
 
 /* Returns the output of a writer, which the caller frees. */
 static char *text_of(text_writer write, command_id command) {
-  FILE *file = tmpfile();
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_make(&folder);
+  FILE *file = fopen(scratch_folder_path(&folder, "text", path), "wb+");
   assert_non_null(file);
   write(file, command);
   const long size = ftell(file);
@@ -279,6 +282,7 @@ static char *text_of(text_writer write, command_id command) {
   rewind(file);
   assert_int_equal(fread(text, 1, (size_t)size, file), (size_t)size);
   fclose(file);
+  scratch_folder_remove(&folder);
   return text;
 }
 
