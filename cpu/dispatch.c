@@ -64,6 +64,7 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
       .affine_moments = affine_moments_##ISA,                                                                          \
       .affine_patch = affine_patch_##ISA,                                                                              \
       .match = match_##ISA,                                                                                            \
+      .match_without_second = match_without_second_##ISA,                                                              \
       .pyramid_work_floats = pyramid_work_floats,                                                                      \
       .detect_work_bytes = detect_work_bytes,                                                                          \
       .octave = octave_##ISA,                                                                                          \
@@ -85,6 +86,7 @@ static const cpu_variant variants[] = {
              .affine_moments = affine_moments_ref,
              .affine_patch = affine_patch_ref,
              .match = match_ref,
+             .match_without_second = match_ref,
              .detect_work_bytes = detect_work_bytes_ref,
              .detect_reads_top = true,
              MATCH_OPS(ref)}},
@@ -98,7 +100,11 @@ static const cpu_variant variants[] = {
     SIMD_VARIANT(avx512, has_avx512),
 #endif
 #if HARTSIFT_HAVE_ISA_AVX512VNNI
-    {.name = "avx512vnni", .usable = has_avx512vnni, .ops = {.match = match_avx512vnni, MATCH_OPS(avx512vnni)}},
+    {.name = "avx512vnni",
+     .usable = has_avx512vnni,
+     .ops = {.match = match_avx512vnni,
+             .match_without_second = match_without_second_avx512vnni,
+             MATCH_OPS(avx512vnni)}},
 #endif
 #if HARTSIFT_HAVE_ISA_NEON
     SIMD_VARIANT(neon, always),
@@ -157,6 +163,7 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
     ops->affine_patch = from->affine_patch;
   }
   if (id == STAGE_MATCH) {
+    ops->match_without_second = from->match_without_second;
     ops->match_work_bytes = from->match_work_bytes;
     ops->squares_work_bytes = from->squares_work_bytes;
     ops->pack_second = from->pack_second;

@@ -14,7 +14,8 @@
  * narrow.
  *
  * Completion, for the rows that pass, unless their limits were wide enough: candidates up to the second nearest so far
- * are compared. This also finds those that were ruled out while the row failed.
+ * are compared. This also finds those that were ruled out while the row failed. If the second nearest is not wanted,
+ * candidates up to d / q suffice, which the test needs.
  *
  * Confirmation, for the features of the other side that were found: the nearest row that found it is its match unless a
  * candidate up to d / q fails the test.
@@ -174,6 +175,7 @@ typedef struct bound_rows {
   const match_limits *limits;
   match_nearest *nearest;
   bound_purpose purpose;
+  bool wants_second; /* the second nearest of rows that pass must be right */
   uint32_t count;
   uint32_t number[BOUND_ROWS];
   int32_t values[BOUND_ROWS * BOUND_STEPS];
@@ -199,18 +201,22 @@ static bound_lane bound_least(const bound_rows *b, uint32_t r, double squared) {
   return least > (double)BOUND_LANE_MIN ? (bound_lane)least : BOUND_LANE_MIN;
 }
 
+/* Returns the square up to which candidates of a row that passes are compared. complete: its second nearest is wanted.
+ */
+static double bound_passing(const bound_rows *b, const match_nearest *n, bool complete) {
+  return complete ? (double)n->second_squared : (double)n->nearest_squared / b->limits->ratio_squared * (1.0 + 1e-9);
+}
+
 /* Sets a row's limit. */
 static void bound_set_limit(bound_rows *b, uint32_t r) {
   const match_nearest *n = &b->nearest[b->number[r]];
-  const double q = b->limits->ratio_squared, nearest = (double)n->nearest_squared;
   const bool passes = match_accepts(b->limits, n);
   if (b->purpose == BOUND_CONFIRM && !passes)
     b->least[r] = BOUND_LANE_MAX;
   else
     b->least[r] = bound_least(b, r,
-                              !passes                        ? q * nearest
-                              : b->purpose == BOUND_COMPLETE ? (double)n->second_squared
-                                                             : nearest / q * (1.0 + 1e-9));
+                              passes ? bound_passing(b, n, b->purpose == BOUND_COMPLETE && b->wants_second)
+                                     : b->limits->ratio_squared * (double)n->nearest_squared);
   if (b->least[r] > b->narrowest[r]) b->narrowest[r] = b->least[r];
 }
 
@@ -391,7 +397,7 @@ static void bound_search(bound_rows *b) {
   uint32_t kept = 0;
   for (uint32_t r = 0; r < b->count; r++) {
     const match_nearest *n = &b->nearest[b->number[r]];
-    if (match_accepts(b->limits, n) && b->narrowest[r] > bound_least(b, r, (double)n->second_squared))
+    if (match_accepts(b->limits, n) && b->narrowest[r] > bound_least(b, r, bound_passing(b, n, b->wants_second)))
       b->number[kept++] = b->number[r];
   }
   b->count = kept;
@@ -409,6 +415,7 @@ typedef struct bound_job {
   match_nearest *nearest;
   const uint32_t *wanted; /* numbers of the rows to confirm; null: all rows are searched */
   uint32_t count;
+  bool wants_second;
 } bound_job;
 
 static void bound_task(void *argument, int32_t chunk, int32_t worker) {
@@ -421,6 +428,7 @@ static void bound_task(void *argument, int32_t chunk, int32_t worker) {
   b.limits = job->limits;
   b.nearest = job->nearest;
   b.purpose = job->wanted ? BOUND_CONFIRM : BOUND_SEARCH;
+  b.wants_second = job->wants_second;
   b.count = left < BOUND_ROWS ? left : BOUND_ROWS;
   for (uint32_t r = 0; r < b.count; r++) b.number[r] = job->wanted ? job->wanted[first + r] : first + r;
   if (!job->wanted) {
@@ -446,7 +454,7 @@ static uint64_t bound_work_bytes(const match_args *a) {
          ((uint64_t)a->first.count + a->second.count) * sizeof(uint32_t);
 }
 
-static void bound_match(stage_queue *queue, const match_args *a) {
+static void bound_match(stage_queue *queue, const match_args *a, bool wants_second) {
   unsigned char *rest = a->work + bound_list_bytes(a->second.count);
   bound_list second = bound_list_at(&a->second, a->work), first = bound_list_at(&a->first, rest);
   uint32_t *wanted = (uint32_t *)(void *)(rest + bound_list_bytes(a->first.count)), count = 0;
@@ -457,7 +465,7 @@ static void bound_match(stage_queue *queue, const match_args *a) {
   /* the second nearest are wanted of the side that is searched */
   const bound_list *side = a->exchanged ? &second : &first, *other = a->exchanged ? &first : &second;
   match_nearest *search = a->exchanged ? a->backward : a->forward, *found = a->exchanged ? a->forward : a->backward;
-  const bound_job job = {side, other, a->limits, search, NULL, side->count};
+  const bound_job job = {side, other, a->limits, search, NULL, side->count, wants_second};
   queue_run(queue, bound_chunks(job.count, BOUND_ROWS), bound_task, (void *)(uintptr_t)&job);
   /* Collect the nearest of the rows that pass, each once, with the nearest of the rows that found it. */
   for (uint32_t j = 0; j < other->count; j++) found[j] = match_nearest_none();
@@ -470,7 +478,7 @@ static void bound_match(stage_queue *queue, const match_args *a) {
       back->nearest_squared = search[i].nearest_squared;
     }
   }
-  const bound_job confirmation = {other, side, a->limits, found, wanted, count};
+  const bound_job confirmation = {other, side, a->limits, found, wanted, count, false};
   queue_run(queue, bound_chunks(count, BOUND_ROWS), bound_task, (void *)(uintptr_t)&confirmation);
 }
 

@@ -303,9 +303,9 @@ static void merge_task(void *argument, int32_t chunk, int32_t worker) {
 
 static int32_t chunks_for(uint64_t count, uint64_t of_one) { return (int32_t)((count + of_one - 1) / of_one); }
 
-stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
+static stage_status match_lists(stage_queue *queue, const match_args *a, bool wants_second) {
   if (bound_serves(a)) {
-    bound_match(queue, a);
+    bound_match(queue, a, wants_second);
     return STAGE_OK;
   }
   const int32_t threads = queue_threads(queue);
@@ -324,6 +324,12 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
             guided ? guided_task : (a->type == MATCH_U8 ? byte_task : float_task), &job);
   if (a->backward) queue_run(queue, chunks_for(a->second.count, MERGE_COLUMNS), merge_task, &job);
   return STAGE_OK;
+}
+
+stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) { return match_lists(queue, a, true); }
+
+stage_status SIMD_NAME(match_without_second)(stage_queue *queue, const match_args *a) {
+  return match_lists(queue, a, false);
 }
 
 /* All squared distances of a few descriptors to a list, computed in the tiles of matching. Built once for each

@@ -10,6 +10,7 @@
 
 #define MATCH_SIMD_DECLARE(ISA)                                                                                        \
   stage_status match_##ISA(stage_queue *queue, const match_args *args);                                                \
+  stage_status match_without_second_##ISA(stage_queue *queue, const match_args *args);                                 \
   bool match_work_bytes_##ISA(const match_args *args, int32_t threads, size_t *bytes);                                 \
   size_t squares_work_bytes_##ISA(const squares_args *args);                                                           \
   stage_status pack_second_##ISA(stage_queue *queue, const squares_args *args);                                        \

@@ -61,9 +61,10 @@ typedef struct one_thread_nearest {
 } one_thread_nearest;
 
 /* Runs a checked request. first_number: identifies the first list, not 0; an equal number means the same list with the
-   same content. Statuses: HS_ERR_LIMIT (beyond the address space), HS_ERR_MEMORY, HS_ERR_INTERNAL. */
+   same content. wants_second: false: the second nearest of pairs that are kept may be wrong. Statuses: HS_ERR_LIMIT
+   (beyond the address space), HS_ERR_MEMORY, HS_ERR_INTERNAL. */
 hs_status match_one_thread(one_thread_matcher *matcher, const match_request *request, uint64_t first_number,
-                           one_thread_nearest *nearest);
+                           bool wants_second, one_thread_nearest *nearest);
 
 /* Returns the bytes that a matcher needs for lists of these sizes; UINT64_MAX: beyond the address space. */
 uint64_t match_one_thread_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count);

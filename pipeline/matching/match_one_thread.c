@@ -79,7 +79,7 @@ static hs_status prepare_work(one_thread_matcher *m, const match_args *args) {
   return grow(m->allocator, bytes, &m->work, &m->work_bytes);
 }
 
-hs_status match_one_thread(one_thread_matcher *m, const match_request *r, uint64_t first_number,
+hs_status match_one_thread(one_thread_matcher *m, const match_request *r, uint64_t first_number, bool wants_second,
                            one_thread_nearest *nearest) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED, exchanged = !guided;
   const match_side first = {r->first.descriptors, NULL, r->first.count},
@@ -116,5 +116,7 @@ hs_status match_one_thread(one_thread_matcher *m, const match_request *r, uint64
   m->packed_type = r->type;
   m->packed_ratio = ratio;
   *nearest = (one_thread_nearest){of_first, r->mutual ? of_second : NULL};
-  return m->ops->match(NULL, &args) == STAGE_OK ? HS_OK : HS_ERR_INTERNAL;
+  stage_status (*const match)(stage_queue *, const match_args *) =
+      wants_second ? m->ops->match : m->ops->match_without_second;
+  return match(NULL, &args) == STAGE_OK ? HS_OK : HS_ERR_INTERNAL;
 }

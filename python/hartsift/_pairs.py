@@ -78,7 +78,7 @@ class HsPairsOptions(ctypes.Structure):
         ("find_plane", c_int32),
         ("plane_tolerance", c_double),
         ("find_essential", c_int32),
-        ("reserved", c_int32),
+        ("skip_next_distance", c_int32),
         ("contexts", POINTER(c_void_p)),
         ("context_count", c_size_t),
     ]
@@ -312,6 +312,7 @@ def match_many(
     find_plane: bool = False,
     plane_tolerance: float = 0.0,
     find_essential: bool = False,
+    next_distance: bool = True,
     cameras: "Optional[Sequence[Optional[CameraLike]]]" = None,
     verify_options: Optional[VerifyOptions] = None,
     devices: Union[None, str, Sequence[str]] = None,
@@ -334,6 +335,7 @@ def match_many(
         plane_tolerance: tolerance of that homography, pixels; 0: the tolerance of ``verify_options``.
         find_essential: with ``verify="fundamental"``: if both cameras are known, estimate an essential matrix too, and
             use it if it has at least 0.95 times as many inliers.
+        next_distance: False: ``next_distance`` of matches is 0 and is not computed, which saves time on a CPU.
         cameras: camera of each image, as for ``verify``; None: unknown.
         verify_options: see ``hartsift.VerifyOptions``.
         devices: ``"cuda:1"``, or a list of such names, which share the pairs; None: ``device``. A GPU that fails leaves
@@ -355,6 +357,7 @@ def match_many(
         find_plane=bool(find_plane),
         plane_tolerance=plane_tolerance,
         find_essential=bool(find_essential),
+        skip_next_distance=not next_distance,
     )
     matching = match_options(ratio, max_distance, mutual, None, None, 4.0)
     wanted.match = ctypes.pointer(matching)

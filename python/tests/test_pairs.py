@@ -42,6 +42,9 @@ def test_chosen_pairs_and_guided(views):
     assert plain[0].plane.model == "homography" and plain[0].plane.found  # a picture, shifted
     alone = list(hartsift.match_many([v.descriptors for v in views], pairs, device="cpu"))
     assert alone[0].geometry is None and len(alone[0].matches) > 50
+    (nearest,) = hartsift.match_many(views, pairs[:1], next_distance=False, device="cpu")
+    assert np.array_equal(nearest.matches.distances, alone[0].matches.distances)
+    assert not nearest.matches.records["next_distance"].any()
 
 
 def test_several_devices(views):

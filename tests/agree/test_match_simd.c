@@ -4,6 +4,8 @@
  */
 #include "tests/support/test.h"
 
+#include <math.h>
+
 #include "cpu/dispatch.h"
 #include "cpu/schedule/threads.h"
 #include "stages/match_bound.h"
@@ -99,7 +101,10 @@ static match_nearest *guarded_list(uint32_t count) {
   return list;
 }
 
-static match_result run(const stage_ops *ops, stage_queue *queue, const match_args *args, bool backward) {
+typedef stage_status (*match_function)(stage_queue *, const match_args *);
+
+static match_result run_function(match_function match, const stage_ops *ops, stage_queue *queue, const match_args *args,
+                                 bool backward) {
   const match_result result = {guarded_list(args->first.count), guarded_list(args->second.count)};
   match_args a = *args;
   a.forward = result.forward;
@@ -109,10 +114,14 @@ static match_result run(const stage_ops *ops, stage_queue *queue, const match_ar
   a.work = os_memory_alloc((bytes + GUARD + 63) & ~(size_t)63, 64, false);
   assert_non_null(a.work);
   memset(a.work, 0xc3, (bytes + GUARD + 63) & ~(size_t)63);
-  assert_int_equal(ops->match(queue, &a), STAGE_OK);
+  assert_int_equal(match(queue, &a), STAGE_OK);
   for (size_t i = 0; i < GUARD; i++) assert_int_equal(a.work[bytes + i], 0xc3);
   os_memory_free(a.work);
   return result;
+}
+
+static match_result run(const stage_ops *ops, stage_queue *queue, const match_args *args, bool backward) {
+  return run_function(ops->match, ops, queue, args, backward);
 }
 
 static void free_result(match_result r) {
@@ -220,19 +229,21 @@ static uint8_t *make_descriptors(const uint8_t *like, uint32_t count, uint32_t *
 }
 
 /* Fails unless both results have equal pairs, when only pairs are wanted. exchanged: pairs from the second list to the
- * first. */
+ * first. with_second: the second nearest are compared too. */
 static void assert_same_pairs(const match_args *a, const match_result *found, const match_result *expected,
-                              const char *variant) {
+                              bool with_second, const char *variant) {
   const match_nearest *from = a->exchanged ? found->backward : found->forward;
   const match_nearest *to = a->exchanged ? found->forward : found->backward;
   const match_nearest *right = a->exchanged ? expected->backward : expected->forward;
   const match_nearest *right_to = a->exchanged ? expected->forward : expected->backward;
   for (uint32_t i = 0; i < (a->exchanged ? a->second.count : a->first.count); i++) {
     const bool keeps = match_keeps(a->limits, from, to, i);
-    if (keeps != match_keeps(a->limits, right, right_to, i) ||
-        (keeps && memcmp(&from[i], &right[i], sizeof from[i]) != 0))
-      fail_msg("%s: pair of feature %u differs, exchanged %d, ratio^2 %g", variant, i, a->exchanged,
-               a->limits->ratio_squared);
+    const bool equal = with_second
+                           ? memcmp(&from[i], &right[i], sizeof from[i]) == 0
+                           : from[i].nearest == right[i].nearest && from[i].nearest_squared == right[i].nearest_squared;
+    if (keeps != match_keeps(a->limits, right, right_to, i) || (keeps && !equal))
+      fail_msg("%s: pair of feature %u differs, exchanged %d, ratio^2 %g, second nearest %d", variant, i, a->exchanged,
+               a->limits->ratio_squared, with_second);
   }
 }
 
@@ -245,9 +256,11 @@ static void check_pairs(match_args *a, stage_queue *queue) {
     for (int v = 0; v < VARIANTS; v++) {
       const stage_ops *ops = cpu_variant_ops(variants[v]);
       if (!ops) continue;
-      const match_result found = run(ops, queue, a, true);
-      assert_same_pairs(a, &found, &expected, variants[v]);
-      free_result(found);
+      for (int second = 0; second < 2; second++) {
+        const match_result found = run_function(second ? ops->match : ops->match_without_second, ops, queue, a, true);
+        assert_same_pairs(a, &found, &expected, second, variants[v]);
+        free_result(found);
+      }
     }
   }
   free_result(expected);
@@ -280,6 +293,56 @@ TEST(pairs_agree) {
   }
   queue_stop(queue);
   free(queue);
+}
+
+/* Adds a direction of the bound to a descriptor. */
+static void add_direction(double *descriptor, int direction, double factor) {
+  for (int k = 0; k < MATCH_LENGTH; k++) descriptor[k] += factor * match_bound_directions[direction][k];
+}
+
+static void put_descriptor(const double *descriptor, uint8_t *to) {
+  for (int k = 0; k < MATCH_LENGTH; k++) to[k] = (uint8_t)lround(fmin(fmax(descriptor[k], 0.0), 255.0));
+}
+
+/* Makes a descriptor whose products with the directions are close to their means, so that the bound is narrow. */
+static void make_central(double *descriptor) {
+  for (int k = 0; k < MATCH_LENGTH; k++) descriptor[k] = 110.0;
+  for (int i = 0; i < MATCH_BOUND_VALUES; i++) {
+    double product = 0.0, square = 0.0;
+    for (int k = 0; k < MATCH_LENGTH; k++) {
+      product += match_bound_directions[i][k] * descriptor[k];
+      square += match_bound_directions[i][k] * match_bound_directions[i][k];
+    }
+    add_direction(descriptor, i, (match_bound_means[i] - product) / square);
+  }
+}
+
+/* A row fails the ratio test after its first two candidates, so the bound rules out the third one. The fourth one would
+ * pass, if the third one were not there. */
+TEST(ruled_out_candidates_count) {
+  enum { ROWS = 257, COLUMNS = 300, ROW = 7, TRIALS = 6, CANDIDATES = 4 };
+  static const size_t places[CANDIDATES] = {3, 5, 70, 200};
+  SCOPED_MEMORY uint8_t *rows = malloc(ROWS * MATCH_LENGTH), *columns = malloc(COLUMNS * MATCH_LENGTH);
+  uint32_t random = 8;
+  assert_true(rows && columns);
+  for (int trial = 0; trial < TRIALS; trial++) {
+    const double squared[CANDIDATES] = {1.0, 1.0, 0.91 + 0.01 * trial, 0.61}; /* relative to the first candidate */
+    double row[MATCH_LENGTH];
+    for (size_t i = 0; i < ROWS * MATCH_LENGTH; i++) rows[i] = stage_random(&random) >> 8 & 1 ? 255 : 0;
+    for (size_t i = 0; i < COLUMNS * MATCH_LENGTH; i++) columns[i] = stage_random(&random) >> 8 & 1 ? 255 : 0;
+    make_central(row);
+    put_descriptor(row, rows + ROW * MATCH_LENGTH);
+    for (int n = 0; n < CANDIDATES; n++) {
+      double other[MATCH_LENGTH];
+      memcpy(other, row, sizeof other);
+      for (int k = 0; k < 2; k++) add_direction(other, 2 * (trial + n) + 1 + k, sqrt(squared[n] / 2.0) * 220.0 / 320.0);
+      put_descriptor(other, columns + places[n] * MATCH_LENGTH);
+    }
+    match_args a = {.first = {rows, NULL, ROWS}, .second = {columns, NULL, COLUMNS}};
+    check_pairs(&a, NULL);
+    a = (match_args){.first = {columns, NULL, COLUMNS}, .second = {rows, NULL, ROWS}};
+    check_pairs(&a, NULL);
+  }
 }
 
 /* The bound holds: MATCH_BOUND_NORM bounds the directions (Gershgorin's circles), and no two descriptors are nearer

@@ -125,6 +125,7 @@ SHARED_TEST(options) {
   REFUSE_OPTION(o.guided, 2, "guided");
   REFUSE_OPTION(o.find_plane, -1, "find_plane");
   REFUSE_OPTION(o.plane_tolerance, -1.0, "plane_tolerance");
+  REFUSE_OPTION(o.skip_next_distance, 2, "skip_next_distance");
   REFUSE_OPTION(match.ratio, 2.0, "ratio");
   REFUSE_OPTION(match.guide, HS_GUIDE_HOMOGRAPHY, "guide");
   REFUSE_OPTION(verify.tolerance, 0.0, "tolerance");

@@ -308,6 +308,7 @@ static hs_pairs_options pair_options(const database_job *job) {
                             .find_plane = verified,
                             .plane_tolerance = verified ? plan->verify.tolerance * transfer_to_both : 0.0,
                             .find_essential = verified && plan->tries_essential,
+                            .skip_next_distance = 1,
                             .contexts = job->contexts + 1,
                             .context_count = (size_t)job->devices.count - 1};
 }

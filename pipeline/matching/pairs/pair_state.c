@@ -180,7 +180,7 @@ const char *pairs_options_fault(const hs_pairs_options *o) {
   if (o->guided != 0 && o->guided != 1) return "guided: 0 or 1 expected";
   if (o->find_plane != 0 && o->find_plane != 1) return "find_plane: 0 or 1 expected";
   if (o->find_essential != 0 && o->find_essential != 1) return "find_essential: 0 or 1 expected";
-  if (o->reserved != 0) return "reserved: 0 expected";
+  if (o->skip_next_distance != 0 && o->skip_next_distance != 1) return "skip_next_distance: 0 or 1 expected";
   if (o->context_count > HS_PAIRS_CONTEXTS_MAX || (o->context_count > 0 && !o->contexts))
     return "context_count: 0..64 expected, and 0 if contexts is null";
   if (!(o->plane_tolerance >= 0.0) || isinf(o->plane_tolerance)) return "plane_tolerance: 0 or more expected";

@@ -37,7 +37,9 @@ static pair_record *match(pair_job *job, const hs_match_options *options) {
   match_request request;
   job->status = match_check_alone(job->first->features, job->second->features, options, &request, job->message,
                                   sizeof job->message);
-  if (job->status == HS_OK) job->status = match_one_thread(&job->worker->matcher, &request, job->first->number, &found);
+  if (job->status == HS_OK)
+    job->status = match_one_thread(&job->worker->matcher, &request, job->first->number,
+                                   job->worker->run->options.skip_next_distance == 0, &found);
   if (job->status != HS_OK) return NULL;
   pair_record *record = collect(job, &request, &found);
   if (!record)

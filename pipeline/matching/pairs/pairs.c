@@ -414,6 +414,9 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
   if (status == HS_OK && run->given_first < run->given_count) {
     run->returned = run->given[run->given_first++];
     *result = &run->returned->result;
+    /* a GPU, and matching within a guide, compute the distances all the same */
+    for (size_t i = 0; run->options.skip_next_distance && i < run->returned->result.match_count; i++)
+      run->returned->matches[i].next_distance = 0.0f;
   }
   return status;
 }

@@ -453,8 +453,9 @@ static hs_status match_candidates(hs_context *context, shortlist *s, const hs_im
                                   uint64_t units) {
   const hs_collection few = {
       .images = s->images, .image_count = s->collection->image_count, .read = read_largest, .user = s};
+  const hs_pairs_options options = {.struct_size = sizeof options, .skip_next_distance = 1};
   hs_pairs *run;
-  hs_status status = hs_pairs_start(&run, context, &few, candidates, count, NULL);
+  hs_status status = hs_pairs_start(&run, context, &few, candidates, count, &options);
   if (status != HS_OK) return status;
   char reason[SHORTLIST_MESSAGE_BYTES] = "";
   for (size_t i = 0; i < count && status == HS_OK; i++) {
