@@ -498,6 +498,16 @@ class Matches(ColmapCase):
         self.assertEqual(self.pairs(), [(1, 2), (3, 4)])
         self.assertEqual(self.ask("SELECT rows, config FROM two_view_geometries"), [(count, 3), (count, 3)])
         self.assertNotEqual(verified, [])
+        self.write("d.db", Matches.database)
+        for text, reason in ((b"1.jpg 2.jpg\n0 0\0\n", "m.txt:2: is longer than 8191 bytes or has a zero byte"),
+                             (b"1.jpg 2.jpg\n0 0\n\n3.jpg 4.jpg\0", "m.txt:4: is longer than"),
+                             ("1.jpg 2.jpg\n0 0\n".encode("utf-16"), "m.txt: is in UTF-16")):
+            self.write("m.txt", text)
+            self.assertIn(reason, self.match("matches_importer", "--match_list_path", "m.txt", "--match_type", "raw", status=FAILED))
+        for kind, name, reason in (("raw", ".", ".: is a folder"), ("pairs", ".", ".: is a folder"),
+                                   ("raw", "absent", "absent: cannot be opened: No such file"), ("pairs", "absent", "absent: cannot be read: No such file")):
+            self.assertIn(reason, self.match("matches_importer", "--match_list_path", name, "--match_type", kind, status=FAILED))
+        self.assertEqual(self.pairs(), [])
         for text in ("1.jpg 2.jpg\n0 x\n", "1.jpg\n0 1\n", f"1.jpg 3.jpg\n0 {count}\n"):
             self.write("matches.txt", text.encode())
             self.assertIn("matches.txt:", self.match("matches_importer", "--match_list_path", "matches.txt", "--match_type", "raw",

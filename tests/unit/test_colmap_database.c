@@ -118,7 +118,7 @@ TEST_ON_FILE(test_other_files) {
   assert_int_equal(unlink(f->path), 0);
   colmap_file_refuses(f, 1, HS_ERR_IO, "cannot open");
   assert_int_equal(mkdir(f->path, 0777), 0);
-  colmap_file_refuses(f, 0, HS_ERR_IO, "regular file");
+  colmap_file_refuses(f, 0, HS_ERR_IO, "is a folder");
   assert_int_equal(rmdir(f->path), 0);
   assert_int_equal(mkfifo(f->path, 0666), 0);
   colmap_file_refuses(f, 0, HS_ERR_IO, "regular file");

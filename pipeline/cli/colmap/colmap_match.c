@@ -1,6 +1,7 @@
 /*
  * The matchers and matches_importer of hartsift-colmap: hartsift match --database with COLMAP's options.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "os/os_process.h"
 #include "os/os_files.h"
 #include "pipeline/cli/colmap/colmap_program.h"
+#include "pipeline/cli/common/cli_input.h"
 #include "pipeline/cli/pairs/match_database.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
@@ -289,13 +291,10 @@ static cli_exit match_transitive(matcher *m) {
 
 /* ------------------------------------------------------------------ matches_importer */
 
-enum { MATCH_LINE_BYTES = 8192 };
-
 /* A file of matches. For each pair it has a line "NAME NAME", then lines "INDEX INDEX", then an empty line. */
 typedef struct matches_file {
-  FILE *file;
-  const char *path;
-  size_t line;
+  name_lines lines;
+  bool is_cut; /* a line could not be read */
   hs_colmap_database *database;
   const database_images *images;
   bool are_inliers;
@@ -305,21 +304,19 @@ typedef struct matches_file {
   bool has_failed;
 } matches_file;
 
-/* Reads the next line without white space at its ends. Returns false at the end. */
-static bool read_line(matches_file *from, char line[MATCH_LINE_BYTES]) {
-  if (!fgets(line, MATCH_LINE_BYTES, from->file)) return false;
-  from->line++;
-  size_t length = strcspn(line, "\r\n");
-  while (length > 0 && strchr(" \t", line[length - 1])) length--;
-  line[length] = '\0';
-  return true;
+/* Reads the next line without white space at its end. Returns false at the end. */
+static bool read_line(matches_file *from, char **line) {
+  if (name_lines_next(&from->lines, line) != CLI_DONE) from->is_cut = true;
+  size_t length = *line ? strlen(*line) : 0;
+  while (length > 0 && strchr(" \t", (*line)[length - 1])) (*line)[--length] = '\0';
+  return *line != NULL;
 }
 
 static const database_image *image_of(const matches_file *from, const char *name) {
   for (size_t i = 0; i < from->images->count; i++)
     if (strcmp(from->images->each[i].name, name) == 0) return &from->images->each[i];
-  cli_error(COMMAND_TOP, "%s:%zu: '%s' is not an image with features in %s: the pair is left out", from->path,
-            from->line, name, from->images->path);
+  cli_error(COMMAND_TOP, "%s:%zu: '%s' is not an image with features in %s: the pair is left out", from->lines.path,
+            from->lines.number, name, from->images->path);
   return NULL;
 }
 
@@ -328,13 +325,14 @@ static bool add_match(matches_file *from, const char *line) {
   char rest;
   if (sscanf(line, "%lu %lu%c", &numbers[0], &numbers[1], &rest) != 2 || numbers[0] > UINT32_MAX ||
       numbers[1] > UINT32_MAX) {
-    cli_error(COMMAND_TOP, "%s:%zu: '%s': expected two numbers of features", from->path, from->line, line);
+    cli_error(COMMAND_TOP, "%s:%zu: '%s': expected two numbers of features", from->lines.path, from->lines.number,
+              line);
     return false;
   }
   if (from->count == from->capacity) {
     const size_t capacity = from->capacity == 0 ? 1024 : 2 * from->capacity;
     hs_match_pair *matches = realloc(from->matches, capacity * sizeof *matches);
-    if (!matches) return fail(from->path, hs_status_string(HS_ERR_MEMORY)) == CLI_DONE;
+    if (!matches) return fail(from->lines.path, hs_status_string(HS_ERR_MEMORY)) == CLI_DONE;
     from->matches = matches;
     from->capacity = capacity;
   }
@@ -353,37 +351,35 @@ static void store_matches(matches_file *from, const database_image *a, const dat
   if (from->are_inliers && geometry.model == HS_ESSENTIAL) entry.essential = &geometry;
   if (from->are_inliers && geometry.model == HS_FUNDAMENTAL) entry.fundamental = &geometry;
   if (hs_colmap_add_matches(from->database, a->image_id, b->image_id, &entry) != HS_OK) {
-    cli_error(COMMAND_TOP, "%s:%zu: %s", from->path, from->line, hs_colmap_last_error(from->database));
+    cli_error(COMMAND_TOP, "%s:%zu: %s", from->lines.path, from->lines.number, hs_colmap_last_error(from->database));
     from->has_failed = true;
   } else if (!from->are_inliers && !pair_list_add(from->chosen, a->image_id, b->image_id)) {
-    from->has_failed = fail(from->path, hs_status_string(HS_ERR_MEMORY)) != CLI_DONE;
+    from->has_failed = fail(from->lines.path, hs_status_string(HS_ERR_MEMORY)) != CLI_DONE;
   }
 }
 
 /* Reads the matches that follow a line with two names. Returns false if nothing more can be read. */
 static bool read_pair(matches_file *from, char *names) {
-  char line[MATCH_LINE_BYTES];
-  char *separator = strchr(names, '\t');
+  char *line, *separator = strchr(names, '\t');
   if (!separator) separator = strchr(names, ' ');
   if (!separator) {
-    cli_error(COMMAND_TOP, "%s:%zu: '%s': expected two names", from->path, from->line, names);
+    cli_error(COMMAND_TOP, "%s:%zu: '%s': expected two names", from->lines.path, from->lines.number, names);
     return false;
   }
   os_normalise_path(names);
   *separator = '\0';
   const database_image *a = image_of(from, names);
   const database_image *b = image_of(from, separator + 1 + strspn(separator + 1, " \t"));
-  for (from->count = 0; read_line(from, line) && line[0] != '\0';)
+  for (from->count = 0; read_line(from, &line) && line[0] != '\0';)
     if (!add_match(from, line)) return false;
-  if (a && b && a != b) store_matches(from, a, b);
+  if (a && b && a != b && !from->is_cut) store_matches(from, a, b);
   return true;
 }
 
 static cli_exit read_pairs(matches_file *from) {
-  char line[MATCH_LINE_BYTES];
-  while (read_line(from, line))
+  for (char *line; read_line(from, &line);)
     if (line[0] != '\0' && line[0] != '#' && !read_pair(from, line)) return CLI_FAILED;
-  if (ferror(from->file)) return fail(from->path, "cannot be read");
+  if (from->is_cut) return CLI_FAILED;
   if (hs_colmap_commit(from->database) != HS_OK) return fail(from->images->path, hs_colmap_last_error(from->database));
   return from->has_failed ? CLI_FAILED : CLI_DONE;
 }
@@ -391,14 +387,18 @@ static cli_exit read_pairs(matches_file *from) {
 /* Stores the matches of a file. Fills the empty *chosen with the pairs to verify. */
 static cli_exit store_file(const matcher *m, bool are_inliers, pair_list *chosen) {
   database_images images;
+  const char *path = m->options->values[COLMAP_MATCH_LIST].text;
   matches_file from = {
-      .path = m->options->values[COLMAP_MATCH_LIST].text, .are_inliers = are_inliers, .chosen = chosen};
-  from.file = os_open_stream(from.path, "r");
-  if (!from.file) return fail(from.path, "cannot be opened: expected a file of matches");
+      .lines = {.command = COMMAND_TOP, .option = "", .path = path}, .are_inliers = are_inliers, .chosen = chosen};
+  if (os_is_folder(path)) return fail(path, "is a folder: expected a file of matches");
+  from.lines.file = os_open_stream(path, "r");
+  if (!from.lines.file)
+    return cli_fail(CLI_FAILED, COMMAND_TOP, "%s: cannot be opened: %s; expected a file of matches", path,
+                    strerror(errno));
   cli_exit result = open_images(database_path(m), 0, &from.database, &images);
   from.images = &images;
   if (result == CLI_DONE) result = read_pairs(&from);
-  (void)fclose(from.file);
+  (void)fclose(from.lines.file);
   free(from.matches);
   database_images_free(&images);
   hs_colmap_close(from.database);
@@ -411,8 +411,11 @@ static cli_exit match_file(matcher *m) {
   if (os_is_folder(path)) return fail(path, "is a folder: expected a list of pairs");
   char *named = cli_join(os_is_absolute(path) ? "" : "./", path, "");
   if (!named) return fail(path, hs_status_string(HS_ERR_MEMORY));
-  const cli_exit result =
-      os_may(path, OS_MAY_READ) ? match_pairs(m, named) : fail(path, "cannot be read: expected a list of pairs");
+  cli_exit result = CLI_FAILED;
+  if (os_may(path, OS_MAY_READ))
+    result = match_pairs(m, named);
+  else
+    cli_error(COMMAND_TOP, "%s: cannot be read: %s; expected a list of pairs", path, strerror(errno));
   free(named);
   return result;
 }

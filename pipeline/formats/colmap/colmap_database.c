@@ -238,6 +238,7 @@ static hs_status check_file(hs_colmap_database *database) {
     }
     return colmap_fail(database, HS_ERR_IO, "cannot open: %s", strerror(error));
   }
+  if (info.kind == OS_FOLDER) return colmap_fail(database, HS_ERR_IO, "is a folder: expected the name of a database");
   if (info.kind != OS_REGULAR) return colmap_fail(database, HS_ERR_IO, "not a regular file");
   return HS_OK;
 }
