@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import struct
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, DONE, FAILED, SKIPPED, CommandCase, main, read_ppm  # noqa: E402
@@ -196,6 +197,8 @@ class Cameras(Case):
 
 def make_rig(path):
     """Makes one rig of the cameras of left/ and right/."""
+    if pycolmap is None:
+        raise unittest.SkipTest("pycolmap is not installed")
     part = pycolmap.RigConfigCamera
     rig = pycolmap.RigConfig(cameras=[part(ref_sensor=True, image_prefix="left/"),
                                       part(image_prefix="right/", cam_from_rig=pycolmap.Rigid3d())])
