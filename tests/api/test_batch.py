@@ -1,7 +1,6 @@
 """The command hartsift batch: choice and order of images, outputs and messages, failures, and memory.
 """
 import csv
-import ctypes
 import io
 import json
 import os
@@ -16,18 +15,11 @@ import threading
 # In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots, digest_of, scenes
-from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main
+from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, give_up_privileges, main
 
 FORMATS = {"colmap": ".txt", "npz": ".npz", "csv": ".csv", "json": ".json", "lowe": ".key", "vlfeat": ".sift",
            "opencv": ".yml", "openmvg": ".feat", "bin": ".hsf", "visualsfm": ".sift", "oxford": ".hesaff"}
-PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 COLUMNS = "image width height features digest output_digest status error source_bytes source_time source_digest".split()
-
-
-def give_up_privileges():
-    """Drops root's capabilities, so that permissions apply to the next program."""
-    if os.geteuid() == 0:
-        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
 
 class Inputs(BatchCase):

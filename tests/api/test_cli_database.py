@@ -14,7 +14,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import COMMAND, FAILED, USAGE, CommandCase, built_with, main  # noqa: E402
+from command_case import COMMAND, FAILED, USAGE, CommandCase, built_with, give_up_privileges, main  # noqa: E402
 
 PAIR_BASE = 2147483647
 # Two overlapping views: crops of one scene.
@@ -119,6 +119,19 @@ class Extract(Case):
                     self.assertEqual(run.wait(60), -number)
                 self.assertEqual(self.files(), sorted([*files, "link.db"]), output)
         self.assertEqual(self.content(), before)
+
+    def test_protected_folder(self):
+        os.mkdir(self.path("kept"))
+        self.run_it("extract", "photos/b.pgm", "photos/c.pgm", "-o", "kept/d.db", "-q")
+        os.chmod(self.path("kept"), 0o555)
+        self.addCleanup(os.chmod, self.path("kept"), 0o755)
+        for arguments, reason in ((["extract", "photos/b.pgm", "-o", "kept/new.db"], "kept/new.db: cannot be created: Permission denied"),
+                                  (["extract", "photos/b.pgm", "-o", "absent/new.db"], "absent/new.db: cannot be created: No such file"),
+                                  (["match", "--database", "kept/d.db"], "readonly database: its folder may not be written to")):
+            self.assertIn(reason, self.run_it(*arguments, status=FAILED, preexec_fn=give_up_privileges)[1])
+        os.chmod(self.path("kept/d.db"), 0o000)
+        _, errors = self.run_it("draw", "photos/b.pgm", "kept/d.db", "-o", "b.ppm", status=FAILED, preexec_fn=give_up_privileges)
+        self.assertIn("kept/d.db: cannot open: Permission denied", errors)
 
     def test_what_is_no_database(self):
         self.write("d.db", b"notes that happen to be here\n")

@@ -243,6 +243,23 @@ static hs_status check_file(hs_colmap_database *database) {
   return HS_OK;
 }
 
+/* Names the reason why SQLite cannot open a file, of which it keeps none: a file that it cannot create, it tries to
+   read. */
+static hs_status fail_open(hs_colmap_database *database) {
+  char folder[COLMAP_PATH_BYTES];
+  const char *slash = strrchr(database->path, '/');
+  const size_t length = slash ? (size_t)(slash - database->path) + 1 : sizeof folder;
+  if ((sqlite3_errcode(database->sqlite) & 0xff) != SQLITE_CANTOPEN || length >= sizeof folder)
+    return colmap_fail_sqlite(database, "open");
+  memcpy(folder, database->path, length);
+  folder[length] = '\0';
+  if (database->is_new && !os_may(folder, OS_MAY_WRITE))
+    return colmap_fail(database, HS_ERR_IO, "cannot be created: %s", strerror(errno));
+  if (!database->is_new && !os_may(database->path, OS_MAY_READ))
+    return colmap_fail(database, HS_ERR_IO, "cannot open: %s", strerror(errno));
+  return colmap_fail_sqlite(database, "open");
+}
+
 /* Opens the file with SQLite. layer: name of the SQLite VFS; null: the default. */
 static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
   const int flags =
@@ -251,7 +268,7 @@ static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
   errno = 0;
   if (sqlite3_open_v2(database->path, &database->sqlite, flags, layer) != SQLITE_OK) {
     if (!database->sqlite) return colmap_fail(database, HS_ERR_MEMORY, "out of memory");
-    return colmap_fail_sqlite(database, "open");
+    return fail_open(database);
   }
   hs_status status = check_signature(database);
   if (status != HS_OK) return status;

@@ -43,10 +43,11 @@ hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
   char more[COLMAP_REASON_BYTES] = "";
   /* SQLite does not keep the system's error of a failed commit; errno was 0 before the call */
   const int failed_call = errno;
-  const bool is_of_system = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
-  const int kept_code = is_of_system ? sqlite3_system_errno(database->sqlite) : 0;
-  const int system_code = is_of_system && kept_code == 0 ? failed_call : kept_code;
+  const int kept_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
+  const int system_code = (code & 0xff) == SQLITE_IOERR && kept_code == 0 ? failed_call : kept_code;
   if ((code & 0xff) == SQLITE_BUSY) snprintf(more, sizeof more, " by another program");
+  if (sqlite3_extended_errcode(database->sqlite) == SQLITE_READONLY_DIRECTORY)
+    snprintf(more, sizeof more, ": its folder may not be written to, where SQLite makes a journal");
   if (system_code != 0)
     snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* SQLite's text "disk I/O error" lacks the reason */
   return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, sqlite3_errmsg(database->sqlite), more);
