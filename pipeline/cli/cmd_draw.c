@@ -80,7 +80,7 @@ static cli_exit draw_and_save(const option_set *set, drawing *picture, const hs_
   const option_value *scale = &set->values[OPTION_CIRCLE_SCALE];
   char summary[CLI_MESSAGE_BYTES];
   if (!draw_keypoints(picture, features, scale->is_set ? scale->number : draw_circle_scale))
-    return draw_fail(set->operands[0], hs_status_string(HS_ERR_MEMORY));
+    return draw_fail(set->command, set->operands[0], hs_status_string(HS_ERR_MEMORY));
   snprintf(summary, sizeof summary, "%s: %" PRId32 "x%" PRId32 ", %zu features", set->operands[0], picture->width,
            picture->height, features->count);
   return draw_save_picture(set, set->values[OPTION_OUTPUT].text, picture, summary);

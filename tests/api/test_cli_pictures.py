@@ -329,7 +329,8 @@ class DrawMatches(CommandCase):
             self.assertIn("--draw", errors)
         _, errors = self.run_it("match", "--database", "d.db", "--draw", "z.png", status=USAGE)
         self.assertIn("--draw", errors)
-        self.run_it("match", *scenes, "-o", "m.csv", "--draw", "none/z.png", status=FAILED)
+        _, errors = self.run_it("match", *scenes, "-o", "m.csv", "--draw", "none/z.png", "-q", status=FAILED)
+        self.assertTrue(errors.startswith("hartsift match: ") and "none/z.png" in errors, errors)
 
     def test_failures(self):
         before = self.files()

@@ -189,8 +189,8 @@ double draw_line_width(const drawing *picture) {
   return fmin(fmax(longest / 1200.0, 1.2), 12.0);
 }
 
-cli_exit draw_fail(const char *name, const char *message) {
-  cli_error_about(COMMAND_DRAW, name, message);
+cli_exit draw_fail(command_id command, const char *name, const char *message) {
+  cli_error_about(command, name, message);
   return CLI_FAILED;
 }
 
@@ -203,7 +203,7 @@ cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture)
     if (status != HS_OK) snprintf(message, sizeof message, "%s", hs_status_string(status));
   }
   hs_image_free(&image);
-  return status == HS_OK ? CLI_DONE : draw_fail(path, message);
+  return status == HS_OK ? CLI_DONE : draw_fail(input->command, path, message);
 }
 
 /* Extracts features. The image is decoded again in gray, because the luma of a JPEG differs from the gray of its RGB
@@ -228,21 +228,21 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
   }
   hs_image_free(&mask);
   hs_source_free(&gray);
-  return status == HS_OK ? CLI_DONE : draw_fail(path, message);
+  return status == HS_OK ? CLI_DONE : draw_fail(input->command, path, message);
 }
 
 cli_exit draw_load_features(const cli_input *input, const char *path, const char *image, const drawing *picture,
                             hs_features *features) {
   char message[CLI_MESSAGE_BYTES];
   if (cli_load_features_of(input, path, image, features, message, sizeof message) != HS_OK)
-    return draw_fail(path, message);
+    return draw_fail(input->command, path, message);
   const bool fits = features->image_width == 0 ||
                     (features->image_width == picture->width && features->image_height == picture->height);
   if (!fits) {
     const hs_image size = {.width = picture->width, .height = picture->height};
     cli_explain_size(input, "these features belong to an image of", features->image_width, features->image_height,
                      &size, message);
-    return draw_fail(path, message);
+    return draw_fail(input->command, path, message);
   }
   return CLI_DONE;
 }
@@ -265,12 +265,14 @@ cli_exit draw_save_picture(const option_set *set, const char *path, const drawin
   if (to_stdout && cli_refuses_terminal(set->command, "a picture")) return CLI_USAGE;
   char message[CLI_MESSAGE_BYTES] = "";
   for (int i = 0; i < set->operand_count; i++)
-    if (cli_is_same_file(set->operands[i], path)) return draw_fail(path, "the output would overwrite an input");
+    if (cli_is_same_file(set->operands[i], path))
+      return draw_fail(set->command, path, "the output would overwrite an input");
   const hs_image view = drawing_view(picture);
   const hs_status status = image_save(path, &view, message, sizeof message);
   if (status != HS_OK) {
-    return to_stdout && cli_stdout_is_gone() ? CLI_FAILED
-                                             : draw_fail(name, message[0] != '\0' ? message : hs_status_string(status));
+    return to_stdout && cli_stdout_is_gone()
+               ? CLI_FAILED
+               : draw_fail(set->command, name, message[0] != '\0' ? message : hs_status_string(status));
   }
   if (!set->values[OPTION_QUIET].is_set) cli_note("%s -> %s", summary, name);
   return CLI_DONE;
@@ -343,7 +345,7 @@ static cli_exit draw_and_save(const option_set *set, const char *path, match_pic
   char *const *names = set->operands;
   const hs_status status = drawing_side_by_side(&p->both, &p->pictures[0], &p->pictures[1], &p->shift);
   if (status != HS_OK) {
-    return draw_fail(names[1],
+    return draw_fail(set->command, names[1],
                      status == HS_ERR_LIMIT ? "side by side the pictures are too large" : hs_status_string(status));
   }
   const size_t inliers = draw_all(p);
@@ -420,7 +422,7 @@ static cli_exit check_distances(const match_operands *o) {
              i + 1, pair->first, pair->second, (double)pair->distance, found,
              o->context ? "the options of that 'match', or the files of features after MATCHES"
                         : "the files of features of that 'match'");
-    return draw_fail(o->set->operands[2], message);
+    return draw_fail(o->set->command, o->set->operands[2], message);
   }
   return CLI_DONE;
 }
@@ -430,7 +432,7 @@ static cli_exit load_matches(match_operands *o) {
   const char *path = o->set->operands[2];
   const hs_status status = match_table_load(path, o->features[0].count, o->features[1].count,
                                             o->input.load.max_memory_bytes, NULL, &o->table, message, sizeof message);
-  if (status != HS_OK) return draw_fail(path, message[0] != '\0' ? message : hs_status_string(status));
+  if (status != HS_OK) return draw_fail(o->set->command, path, message[0] != '\0' ? message : hs_status_string(status));
   return check_distances(o);
 }
 

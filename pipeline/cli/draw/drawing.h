@@ -56,8 +56,8 @@ extern const draw_colour draw_palette[DRAW_COLOURS];
    screen. */
 double draw_line_width(const drawing *picture);
 
-/* Prints "hartsift draw: name: message", with the name only once. Returns CLI_FAILED. */
-cli_exit draw_fail(const char *name, const char *message);
+/* Prints "hartsift COMMAND: name: message", with the name only once. Returns CLI_FAILED. */
+cli_exit draw_fail(command_id command, const char *name, const char *message);
 
 /* Loads the image in colour. */
 cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture);
