@@ -1,5 +1,5 @@
 /*
- * The write-behind VFS on databases with a write-ahead log, which COLMAP creates.
+ * The write-behind VFS on databases with a write-ahead log, which COLMAP creates, and on a removed database.
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -62,6 +62,24 @@ TEST_IN_FOLDER(test_full_disk_in_a_checkpoint) {
   assert_int_equal(ask(reader, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
   assert_int_equal(ask(reader, "SELECT count(*) FROM t WHERE b = zeroblob(length(b))"), 1);
   assert_int_equal(sqlite3_close(reader), SQLITE_OK);
+  assert_int_equal(sqlite3_close(writer), SQLITE_OK);
+}
+
+/* A program that waits for a file does not touch the journal of a new file that replaced it. */
+TEST_IN_FOLDER(test_lock_of_a_removed_file) {
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_path(folder, "database.db", path);
+  sqlite3 *late = open_database(path, colmap_vfs_name());
+  assert_int_equal(remove(path), 0);
+  sqlite3 *writer = open_database(path, colmap_vfs_name());
+  run(writer, "BEGIN IMMEDIATE; CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1)");
+  assert_int_equal(scratch_folder_count(folder), 2); /* the file and its journal */
+  assert_int_equal(sqlite3_exec(late, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_BUSY);
+  assert_int_equal(sqlite3_exec(late, "SELECT 1 FROM sqlite_master", NULL, NULL, NULL), SQLITE_BUSY);
+  assert_int_equal(scratch_folder_count(folder), 2);
+  run(writer, "COMMIT");
+  assert_int_equal(ask(writer, "SELECT x FROM t"), 1);
+  assert_int_equal(sqlite3_close(late), SQLITE_OK);
   assert_int_equal(sqlite3_close(writer), SQLITE_OK);
 }
 

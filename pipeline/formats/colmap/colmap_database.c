@@ -40,7 +40,9 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   if (database->in_transaction) return HS_OK;
   const bool read_only = database->options.read_only != 0;
   hs_status status = colmap_run(database, read_only ? "BEGIN" : "BEGIN IMMEDIATE");
-  if (status != HS_OK) return status;
+  if (status != HS_OK)
+    return has_moved(database) ? colmap_fail(database, HS_ERR_IO, "was removed or replaced after it was opened")
+                               : status;
   if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0)
     status = colmap_fail(database, HS_ERR_IO, "may not be written to");
   else if (!read_only && has_moved(database)) /* SQLite makes this check too, but not for an empty file */

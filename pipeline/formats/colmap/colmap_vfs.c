@@ -66,9 +66,17 @@ static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
   return code != SQLITE_OK ? code : real_of(file)->pMethods->xFileSize(real_of(file), size);
 }
 
+/* Locks no file that was removed while the caller waited: SQLite would take the journal of a new file of that name for
+ * this file's, and delete it. */
 static int vfs_lock(sqlite3_file *file, int level) {
-  const int code = write_queue_drain(queue_of(file));
-  return code != SQLITE_OK ? code : real_of(file)->pMethods->xLock(real_of(file), level);
+  sqlite3_file *real = real_of(file);
+  int has_moved = 0, code = write_queue_drain(queue_of(file));
+  if (code == SQLITE_OK) code = real->pMethods->xLock(real, level);
+  if (code != SQLITE_OK || level != SQLITE_LOCK_SHARED) return code;
+  if (real->pMethods->xFileControl(real, SQLITE_FCNTL_HAS_MOVED, &has_moved) != SQLITE_OK || has_moved == 0)
+    return SQLITE_OK;
+  (void)real->pMethods->xUnlock(real, SQLITE_LOCK_NONE);
+  return SQLITE_BUSY;
 }
 
 /* Ends the transaction in any case. After a failure SQLite leaves its journal, and the next lock rolls the transaction
