@@ -100,7 +100,7 @@ class Pictures(HostileCase):
         rows = [rows[y // 40 * 7 % 20] for y in range(side)]
         self.write("big.png", png_16(side, rows))
         self.write("big.pgm", b"P5 %d %d 65535\n" % (side, side) + b"".join(rows))
-        coarse = ("--first-octave", "2", "-q")
+        coarse = ("--first-octave", "2", "-q", "--threads", "2")  # each thread needs memory
         expected = self.extract("big.png", *coarse)[0]
         self.assertGreater(len(expected), 10000)
         self.assertEqual(self.extract("big.png", *coarse, "--max-memory", "9M")[0], expected)
@@ -124,13 +124,13 @@ class Pictures(HostileCase):
         """Without a limit the command uses half of the memory that the process may use, which is its address space here."""
         def narrow():
             resource.setrlimit(resource.RLIMIT_AS, (768 * MEGABYTE, resource.RLIM_INFINITY))
-        runs = subprocess.run([COMMAND, "info"], preexec_fn=narrow, env=self.environment(), check=False,
+        runs = subprocess.run([COMMAND, "info", "--threads", "2"], preexec_fn=narrow, env=self.environment(), check=False,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
         if not runs:
             self.skipTest("the sanitizer's memory is larger than the limit")
         self.assert_small_failure("more than the 402653184 bytes that are half the memory of the limit of the address space",
-                                  "stats", "@scene:30000x30000", preexec_fn=narrow)
-        _, errors, _ = self.peak_of("stats", "@scene:30000x30000", "--max-memory", "0", preexec_fn=narrow)
+                                  "stats", "@scene:30000x30000", "--threads", "2", preexec_fn=narrow)
+        _, errors, _ = self.peak_of("stats", "@scene:30000x30000", "--threads", "2", "--max-memory", "0", preexec_fn=narrow)
         self.assertNotIn("half the memory", errors)  # no limit was set, but the system has no memory
 
 
