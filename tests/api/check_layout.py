@@ -58,7 +58,7 @@ def tree_files(root):
         files = []
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if name not in {".git", "build", "__pycache__"}]
-            files += [(pathlib.Path(folder) / name).relative_to(root).as_posix() for name in names]
+            files += [(pathlib.Path(folder) / name).relative_to(root).as_posix() for name in names if name != ".git"]
         return sorted(files)
 
 
