@@ -136,6 +136,17 @@ class Stops(CommandCase):
                         run.kill()
             self.assertEqual(self.count("early.db"), 0)
 
+    def test_others_write_while_pairs_are_selected(self):
+        os.mkfifo(self.path("pairs.txt"))
+        command = self.fresh("shared.db")
+        with subprocess.Popen([*command, "--pairs", "pairs.txt", "-q"], cwd=self.folder) as run:
+            with open(self.path("pairs.txt"), "wb") as pairs, \
+                    contextlib.closing(sqlite3.connect(self.path("shared.db"), timeout=0)) as other, other:
+                other.execute("UPDATE images SET name = 'other.pgm' WHERE image_id = 4")
+                pairs.write(b"2.pgm 3.pgm\n")
+            self.assertEqual(run.wait(timeout=300), DONE)
+        self.assertEqual(self.count("shared.db"), 1)
+
     def test_told_to_end_while_pairs_are_selected(self):
         """The progress at a terminal tells when the selection has begun. It may be over before the signal arrives."""
         for number in (signal.SIGINT, signal.SIGTERM):

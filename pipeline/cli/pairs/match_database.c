@@ -361,6 +361,9 @@ static cli_exit list_pairs(database_job *job) {
                               .chosen = job->plan->chosen,
                               .chosen_count = job->plan->chosen_count,
                               .max_memory_bytes = job->options.max_memory_bytes};
+  /* other programs may write while pairs are selected, which may take long */
+  if (hs_colmap_commit(job->database) != HS_OK)
+    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(job->database));
   cli_exit result = pair_list_make(&source, &pairs);
   if (result == CLI_DONE) result = pair_states_sort(&source, &pairs, wish, &job->pairs);
   job->output.totals.pairs = pairs.count + pairs.left_out;
