@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -18,9 +19,7 @@ def serve():
     pytest.importorskip("moto", reason="moto is not installed")
     from pyarrow import fs
 
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{one.getsockname()[1]}"
+    address = f"127.0.0.1:{_free_port()}"
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
     before = {name: os.environ.get(name) for name in keys}
     os.environ.update(keys)
@@ -38,6 +37,14 @@ def serve():
         server.wait()
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _free_port():
+    """Returns a port below those that the system gives to others by itself, for example until the server uses it."""
+    while True:
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", random.randrange(20000, 32000)))
+            return one.getsockname()[1]
 
 
 def _wait_for(address, server):
