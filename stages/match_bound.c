@@ -155,27 +155,39 @@ const int32_t match_bound_means[MATCH_BOUND_VALUES] = {7980,   -6222, -9965, -12
                                                        -75,    -4483, -205,  -5577, 4821, -1960, -5210,  9898,
                                                        -46373, 217,   -3271, 244,   -268, 7474,  -19180, 8128};
 
-match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES]) {
+match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES], int32_t fineness) {
+  enum { PARTS = 4 }; /* partial sums, so that compilers use vectors */
   match_bound bound = {{0}, 0, 0.0f};
-  double values[MATCH_BOUND_VALUES], square = 0.0, error = 0.0;
-  for (int k = 0; k < MATCH_BOUND_VALUES; k++) {
-    values[k] = MATCH_BOUND_SCALE / MATCH_BOUND_NORM * (double)(sums[k] - match_bound_means[k]);
-    square += values[k] * values[k];
-  }
-  const double shrink = square > MATCH_BOUND_RADIUS * MATCH_BOUND_RADIUS ? MATCH_BOUND_RADIUS / sqrt(square) : 1.0;
+  double values[MATCH_BOUND_VALUES], squares[PARTS] = {0.0}, errors[PARTS] = {0.0};
+  const double scale = fineness * MATCH_BOUND_SCALE / MATCH_BOUND_NORM, radius = fineness * MATCH_BOUND_RADIUS;
+  const int32_t most = fineness * MATCH_BOUND_MAX;
+  int32_t rounded[MATCH_BOUND_VALUES];
+  for (int k = 0; k < MATCH_BOUND_VALUES; k++) values[k] = scale * (double)(sums[k] - match_bound_means[k]);
+  for (int k = 0; k < MATCH_BOUND_VALUES; k += PARTS)
+    for (int i = 0; i < PARTS; i++) squares[i] += values[k + i] * values[k + i];
+  const double square = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+  const double shrink = square > radius * radius ? radius / sqrt(square) : 1.0;
   for (int k = 0; k < MATCH_BOUND_VALUES; k++) {
     double value = values[k] * shrink;
-    value = value > MATCH_BOUND_MAX ? MATCH_BOUND_MAX : value < -MATCH_BOUND_MAX ? -MATCH_BOUND_MAX : value;
-    const double rounded = floor(value + 0.5);
-    bound.values[k] = (int8_t)rounded;
-    bound.norm += (int32_t)(rounded * rounded);
-    error += (value - rounded) * (value - rounded);
+    value = value > most ? most : value;
+    value = value < -most ? -most : value;
+    values[k] = value;
+    rounded[k] = (int32_t)(value + (most + 1.5)) - (most + 1); /* to the nearest integer */
   }
-  bound.error = (float)(sqrt(error) * (1.0 + 1e-6));
+  for (int k = 0; k < MATCH_BOUND_VALUES; k += PARTS)
+    for (int i = 0; i < PARTS; i++) {
+      const double error = values[k + i] - (double)rounded[k + i];
+      errors[i] += error * error;
+    }
+  for (int k = 0; k < MATCH_BOUND_VALUES; k++) {
+    bound.values[k] = (int8_t)rounded[k];
+    bound.norm += rounded[k] * rounded[k];
+  }
+  bound.error = (float)(sqrt((errors[0] + errors[1]) + (errors[2] + errors[3])) * (1.0 + 1e-6));
   return bound;
 }
 
-double match_bound_limit(double squared, float errors) {
-  const double length = MATCH_BOUND_SCALE * sqrt(squared) + (double)errors;
+double match_bound_limit(double squared, float errors, int32_t fineness) {
+  const double length = fineness * MATCH_BOUND_SCALE * sqrt(squared) + (double)errors;
   return length * length * (1.0 + 1e-9);
 }

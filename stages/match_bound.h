@@ -7,8 +7,9 @@
  *
  *   v = box(ball(SCALE / NORM (T descriptor - T mean))),    |T(a - b)| <= NORM |a - b|
  *
- * Ball and box are convex. Moving two points to their nearest points in a convex set never increases their distance, so
- * |v_a - v_b| <= SCALE |a - b|. u is v rounded, and error = |v - u|:
+ * SCALE, ball and box are twice as large if `fineness` is 2, for lanes of more than 16 bits: rounding then matters
+ * less. Ball and box are convex. Moving two points to their nearest points in a convex set never increases their
+ * distance, so |v_a - v_b| <= SCALE |a - b|. u is v rounded, and error = |v - u|:
  *
  *   |u_a - u_b| <= SCALE |a - b| + error_a + error_b
  *
@@ -24,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { MATCH_BOUND_VALUES = 24, MATCH_BOUND_MAX = 63 };
+enum { MATCH_BOUND_VALUES = 24, MATCH_BOUND_MAX = 63, MATCH_BOUND_FINENESS_MAX = 2 };
 #define MATCH_BOUND_SCALE  0.35
 #define MATCH_BOUND_RADIUS 126.0
 #define MATCH_BOUND_NORM   326.0 /* an upper bound of the largest singular value of T */
@@ -33,19 +34,19 @@ enum { MATCH_BOUND_VALUES = 24, MATCH_BOUND_MAX = 63 };
 extern const int8_t match_bound_directions[MATCH_BOUND_VALUES][MATCH_LENGTH];
 extern const int32_t match_bound_means[MATCH_BOUND_VALUES];
 
-/* Vector u of a descriptor, |u|^2 (at most (126 + sqrt(24) / 2)^2 = 16499), and the error. */
+/* Vector u of a descriptor, |u|^2 (at most (fineness * 126 + sqrt(24) / 2)^2: 16499 or 64745), and the error. */
 typedef struct match_bound {
   int8_t values[MATCH_BOUND_VALUES];
   int32_t norm;
   float error;
 } match_bound;
 
-/* Computes the bound's vector. sums: the product of T and the descriptor. */
-match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES]);
+/* Computes the bound's vector. sums: the product of T and the descriptor. fineness: 1 or 2. */
+match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES], int32_t fineness);
 
 /* Returns the largest |u_a - u_b|^2 of two descriptors whose squared distance is at most `squared`. Infinity gives
  * infinity. */
-double match_bound_limit(double squared, float errors);
+double match_bound_limit(double squared, float errors, int32_t fineness);
 
 #ifdef __cplusplus
 }

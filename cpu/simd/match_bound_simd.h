@@ -29,6 +29,7 @@
 /* Lanes of the products: 32 bits where four bytes are multiplied in one instruction, else 16. */
 #if DOT_VALUES == 4
 typedef int32_t bound_lane;
+#  define BOUND_FINENESS                 2
 #  define BOUND_VALUES                   4 /* values that a lane multiplies in one product */
 #  define BOUND_LANE_MIN                 INT32_MIN
 #  define BOUND_LANE_MAX                 INT32_MAX
@@ -40,6 +41,7 @@ typedef int32_t bound_lane;
 #  define bound_select_gt(a, b, yes, no) simd_i32_select(simd_i32_gt((a), (b)), (yes), (no))
 #else
 typedef int16_t bound_lane;
+#  define BOUND_FINENESS                 1
 #  define BOUND_VALUES                   SIMD_I16_VALUES
 #  define BOUND_LANE_MIN                 INT16_MIN
 #  define BOUND_LANE_MAX                 INT16_MAX
@@ -60,13 +62,13 @@ enum {
   BOUND_PACKED = 256,                                     /* descriptors that a chunk packs, in whole panels */
   BOUND_SEED_STEP = 8, /* one of so many panels is searched for the first candidates */
   BOUND_WORDS = MATCH_LENGTH / 2,
-  BOUND_DIRECTIONS = 32, /* MATCH_BOUND_VALUES rounded up to whole vectors */
-  BOUND_COUNT_MIN = 256, /* shortest second list for which the bound saves time */
-  BOUND_SHIFT = 64       /* added to the values of rows, because their bytes are unsigned */
+  BOUND_DIRECTIONS = 32,            /* MATCH_BOUND_VALUES rounded up to whole vectors */
+  BOUND_COUNT_MIN = 256,            /* shortest second list for which the bound saves time */
+  BOUND_SHIFT = 64 * BOUND_FINENESS /* added to the values of rows, because their bytes are unsigned */
 };
 _Static_assert(BOUND_PACKED % BOUND_PANEL == 0 && BOUND_ROWS % (int)TILE_ROWS == 0, "whole panels and tiles");
-_Static_assert(BOUND_SHIFT > (int)MATCH_BOUND_MAX && BOUND_SHIFT + (int)MATCH_BOUND_MAX <= 127,
-               "values of rows are 1 to 127");
+_Static_assert(BOUND_SHIFT > BOUND_FINENESS * (int)MATCH_BOUND_MAX && BOUND_SHIFT <= 64 * BOUND_FINENESS,
+               "values of rows are 1 to 127, or to 254");
 _Static_assert(BOUND_PANEL *BOUND_LANE_BITS <= 64 && MATCH_BOUND_VALUES % BOUND_VALUES == 0, "masks of 64 bits");
 
 /* A packed list, padded to whole panels. u is the vector of the bound (stages/match_bound.h). */
@@ -111,28 +113,34 @@ static void bound_table(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
     }
 }
 
-/* Computes the products of the directions and a descriptor. */
-static void bound_sums(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS], const int32_t *words, int32_t *sums) {
-  simd_i32 sum[BOUND_DIRECTIONS / SIMD_WIDTH];
-  for (int v = 0; v < BOUND_DIRECTIONS / SIMD_WIDTH; v++) sum[v] = simd_i32_set1(0);
-  for (int w = 0; w < BOUND_WORDS; w++) {
-    const simd_i32 word = simd_i32_set1(words[w]);
-    for (int v = 0; v * SIMD_WIDTH < MATCH_BOUND_VALUES; v++)
-      sum[v] = simd_dot_i16(sum[v], simd_i32_load(&table[w][v * SIMD_WIDTH]), word);
+/* Computes the products of the directions and a descriptor. The sums of two halves are independent, because a product
+ * of four bytes needs several cycles. */
+static void bound_sums(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS], const uint8_t *descriptor, int32_t *sums) {
+  enum { VECTORS = (MATCH_BOUND_VALUES + SIMD_WIDTH - 1) / SIMD_WIDTH, HALF = BOUND_WORDS / 2 };
+  int32_t words[BOUND_WORDS];
+  simd_i32 sum[2][VECTORS];
+  for (int k = 0; k < MATCH_LENGTH; k += 2 * SIMD_WIDTH)
+    simd_i32_store(words + k / 2, simd_i16_load_u8(descriptor + k));
+  for (int v = 0; v < VECTORS; v++) sum[0][v] = sum[1][v] = simd_i32_set1(0);
+  for (int w = 0; w < HALF; w++) {
+    const simd_i32 low = simd_i32_set1(words[w]), high = simd_i32_set1(words[HALF + w]);
+    for (int v = 0; v < VECTORS; v++) {
+      sum[0][v] = simd_dot_i16(sum[0][v], simd_i32_load(&table[w][v * SIMD_WIDTH]), low);
+      sum[1][v] = simd_dot_i16(sum[1][v], simd_i32_load(&table[HALF + w][v * SIMD_WIDTH]), high);
+    }
   }
-  for (int v = 0; v < BOUND_DIRECTIONS / SIMD_WIDTH; v++) simd_i32_store(sums + v * SIMD_WIDTH, sum[v]);
+  for (int v = 0; v < VECTORS; v++) simd_i32_store(sums + v * SIMD_WIDTH, simd_i32_add(sum[0][v], sum[1][v]));
 }
 
 /* Packs one descriptor. Entries beyond the list pass no limit. */
 static void bound_pack_one(const bound_list *l, uint64_t j, int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
-  int32_t words[BOUND_WORDS], sums[BOUND_DIRECTIONS], sum = 0;
+  int32_t sums[BOUND_DIRECTIONS], sum = 0;
   bound_lane *panel = l->panels + j / BOUND_PANEL * BOUND_PANEL * BOUND_STEPS + j % BOUND_PANEL;
   match_bound bound = {{0}, 0, 0.0f};
   if (j < l->count) {
     const uint8_t *from = l->descriptors + j * MATCH_LENGTH;
-    for (int w = 0; w < BOUND_WORDS; w++) words[w] = (int32_t)((uint32_t)from[2 * w] | (uint32_t)from[2 * w + 1] << 16);
-    bound_sums(table, words, sums);
-    bound = match_bound_of(sums);
+    bound_sums(table, from, sums);
+    bound = match_bound_of(sums, BOUND_FINENESS);
     l->norms[j] = (int32_t)norm_of(from);
   }
   for (int k = 0; k < BOUND_STEPS; k++) {
@@ -195,7 +203,7 @@ typedef struct bound_candidate {
 /* Returns the value of `least` for a limit of the squared distance. Rounding never rules out more. */
 static bound_lane bound_least(const bound_rows *b, uint32_t r, double squared) {
   const uint32_t i = b->number[r];
-  const double limit = match_bound_limit(squared, b->rows->errors[i] + b->columns->error);
+  const double limit = match_bound_limit(squared, b->rows->errors[i] + b->columns->error, BOUND_FINENESS);
   /* A candidate with |u_a|^2 + |u_b|^2 - 2 u_a u_b > limit is ruled out. */
   const double least = floor(((double)b->rows->value_norms[i] - limit) * 0.5) - 1.0;
   return least > (double)BOUND_LANE_MIN ? (bound_lane)least : BOUND_LANE_MIN;

@@ -359,6 +359,7 @@ TEST(bound_is_below) {
     assert_true(circle <= MATCH_BOUND_NORM * MATCH_BOUND_NORM);
   }
   for (int n = 0; n < 20000; n++) {
+    const int32_t fineness = 1 + n / 6 % MATCH_BOUND_FINENESS_MAX;
     const match_case c = {MATCH_U8, (value_style)(n % NOT_FINITE), 2, 2, MATCH_UNGUIDED, false};
     uint8_t *pair = n % 6 == 5 ? make_descriptors(NULL, 2, &random) : make_values(&c, 2, &random);
     match_bound bound[2];
@@ -367,14 +368,14 @@ TEST(bound_is_below) {
       int32_t sums[MATCH_BOUND_VALUES] = {0};
       for (int i = 0; i < MATCH_BOUND_VALUES; i++)
         for (int k = 0; k < MATCH_LENGTH; k++) sums[i] += match_bound_directions[i][k] * pair[d * MATCH_LENGTH + k];
-      bound[d] = match_bound_of(sums);
+      bound[d] = match_bound_of(sums, fineness);
     }
     for (int i = 0; i < MATCH_BOUND_VALUES; i++) {
       const int32_t difference = bound[0].values[i] - bound[1].values[i];
       square += difference * difference;
     }
     const double distance = (double)match_square_u8(pair, pair + MATCH_LENGTH);
-    assert_true((double)square <= match_bound_limit(distance, bound[0].error + bound[1].error));
+    assert_true((double)square <= match_bound_limit(distance, bound[0].error + bound[1].error, fineness));
     free(pair);
   }
 }
