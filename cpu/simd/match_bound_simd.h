@@ -10,7 +10,7 @@
  *
  * Search, for all rows of that side: if the row fails the ratio test so far, only a candidate below q d can make it
  * pass. If it passes so far, only a candidate up to d / q can make it fail. All others are ruled out. The first two
- * candidates are the nearest by the bound in an eighth of the list, so that few are compared until the limits are
+ * candidates are the nearest by the bound in a sixteenth of the list, so that few are compared until the limits are
  * narrow.
  *
  * Completion, for the rows that pass, unless their limits were wide enough: candidates up to the second nearest so far
@@ -60,7 +60,7 @@ enum {
   BOUND_PANEL = BOUND_VECTORS * BOUND_LANES,              /* columns of a tile */
   BOUND_ROWS = 64,                                        /* rows that are compared with one panel after another */
   BOUND_PACKED = 256,                                     /* descriptors that a chunk packs, in whole panels */
-  BOUND_SEED_STEP = 8, /* one of so many panels is searched for the first candidates */
+  BOUND_SEED_STEP = 16, /* one of so many panels is searched for the first candidates */
   BOUND_WORDS = MATCH_LENGTH / 2,
   BOUND_DIRECTIONS = 32,            /* MATCH_BOUND_VALUES rounded up to whole vectors */
   BOUND_COUNT_MIN = 256,            /* shortest second list for which the bound saves time */
