@@ -350,7 +350,7 @@ class Inputs(ColmapCase):
         self.assertIn("absent.jpg", self.extract("--image_list_path", "list.txt"))
         self.assertEqual(self.names(), ["a.jpg", "c.jpg"])
         self.write("list.txt", b"\n")
-        self.extract("--image_list_path", "list.txt")
+        self.assertIn("list.txt: no images there", self.extract("--image_list_path", "list.txt"))
         self.assertIn("cannot be read", self.extract("--image_list_path", "absent.txt", status=FAILED))
 
     def mask(self, left, right):

@@ -124,6 +124,8 @@ cli_exit colmap_images_read(colmap_images *images, const colmap_options *options
   const cli_exit result =
       list[0] != '\0' ? read_listed(images, list) : read_folder(images, images->folder, values[COLMAP_MASK_PATH].text);
   if (result == CLI_DONE) settle_names(images);
+  if (result == CLI_DONE && images->count == 0)
+    cli_error(COMMAND_TOP, "%s: no images there", list); /* as COLMAP: done */
   return result;
 }
 
