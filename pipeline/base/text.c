@@ -55,21 +55,26 @@ void hs_message_set(char *message, size_t bytes, const char *format, ...) {
 
 void hs_message_set_about(char *message, size_t bytes, const char *name, const char *format, va_list arguments) {
   if (!message || bytes == 0) return;
-  hs_message_set(message, bytes, "%s: ", name);
+  const size_t length = strlen(name), most = bytes / 2;
+  const bool is_cut = length > most;
+  if (is_cut) name += length - most;
+  while (is_cut && ((unsigned char)*name & 0xC0u) == 0x80u) name++; /* not within a UTF-8 character */
+  hs_message_set(message, bytes, "%s%s: ", is_cut ? "..." : "", name);
   const size_t used = strlen(message);
   if (used + 1 < bytes) message_format(message + used, bytes - used, format, arguments);
 }
 
 void hs_message_set_errno(char *message, size_t bytes, int error, const char *format, ...) {
   if (!message || bytes == 0) return;
-  va_list arguments;
-  va_start(arguments, format);
-  message_format(message, bytes, format, arguments);
-  va_end(arguments);
-
   char reason[128] = "";
   os_error_text(error, reason, sizeof reason);
   if (reason[0] == '\0') snprintf(reason, sizeof reason, "error %d", error);
+  const size_t reason_bytes = strlen(": ") + strlen(reason);
+
+  va_list arguments;
+  va_start(arguments, format);
+  message_format(message, bytes > 2 * reason_bytes ? bytes - reason_bytes : bytes, format, arguments);
+  va_end(arguments);
   const size_t used = strlen(message);
   const int wanted = snprintf(message + used, bytes - used, ": %s", reason);
   if (wanted > 0 && (size_t)wanted >= bytes - used) message[message_whole_characters(message, bytes - 1)] = '\0';

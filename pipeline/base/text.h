@@ -21,10 +21,12 @@ void hs_message_set(char *message, size_t bytes, const char *format, ...) HS_MES
 /* The same, as an expression of this status. */
 #define hs_message_fail(STATUS, ...) (hs_message_set(__VA_ARGS__), (STATUS))
 
-/* Writes "name: " and the formatted text, cut and cleaned as above. */
+/* Writes "name: " and the formatted text, cut and cleaned as above. Of a name that would take more than half of the
+   message only the end is written, after "...", so that the reason is seen. */
 void hs_message_set_about(char *message, size_t bytes, const char *name, const char *format, va_list arguments);
 
-/* As hs_message_set, followed by ": " and the system's sentence for the errno value `error`. */
+/* As hs_message_set, followed by ": " and the system's sentence for the errno value `error`, for which a long text is
+   cut. */
 void hs_message_set_errno(char *message, size_t bytes, int error, const char *format, ...) HS_MESSAGE_FORMAT(4, 5);
 
 /* ------------------------------------------------------------------ names of files, and UTF-8 */

@@ -74,6 +74,28 @@ TEST(test_message_gives_the_systems_reason) {
   assert_string_equal(text, expected);
 }
 
+static void set_about(char *message, size_t bytes, const char *name, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  hs_message_set_about(message, bytes, name, format, arguments);
+  va_end(arguments);
+}
+
+TEST(test_message_has_its_reason_after_a_long_name) {
+  char name[302], text[100];
+  for (size_t i = 0; i + 1 < sizeof name; i++) name[i] = i % 2 == 0 ? '\xc3' : '\xa9';
+  name[300] = 'x'; /* the cut would be within a character */
+  name[301] = '\0';
+  set_about(text, sizeof text, name, "is %s", "damaged");
+  assert_memory_equal(text, "...\xc3\xa9", 5);
+  assert_string_equal(text + strlen(text) - strlen("\xa9x: is damaged"), "\xa9x: is damaged");
+  hs_message_set_errno(text, sizeof text, ENOENT, "%s: cannot be opened", name);
+  assert_string_equal(text + strlen(text) - strlen(strerror(ENOENT)), strerror(ENOENT));
+  assert_memory_equal(text, name, 40);
+  set_about(text, sizeof text, "name", "is %s", "damaged");
+  assert_string_equal(text, "name: is damaged");
+}
+
 TEST(test_message_has_no_control_characters) {
   char text[100];
   hs_message_set(text, sizeof text, "%s",
