@@ -133,6 +133,15 @@ class Extract(Case):
         _, errors = self.run_it("draw", "photos/b.pgm", "kept/d.db", "-o", "b.ppm", status=FAILED, preexec_fn=give_up_privileges)
         self.assertIn("kept/d.db: cannot open: Permission denied", errors)
 
+    def test_long_names(self):
+        deep = os.path.join(*["x" * 200] * 3)
+        os.makedirs(self.path(deep))
+        _, errors = self.run_it("extract", "photos/b.pgm", "-o", f"{deep}/d.db", status=FAILED)
+        self.assertRegex(errors, r"/d\.db: cannot open: with its folders the name has \d+ bytes too many for SQLite")
+        _, errors = self.run_it("extract", "photos/b.pgm", "-o", "y" * 250 + ".db", status=FAILED)
+        self.assertIn("or its journal (the name with -journal)", errors)
+        self.assertEqual(self.files(), ["photos", "scene.ppm", "x" * 200])
+
     def test_what_is_no_database(self):
         self.write("d.db", b"notes that happen to be here\n")
         before = self.content()

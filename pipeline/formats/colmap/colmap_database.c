@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "os/os_files.h"
@@ -259,7 +260,13 @@ static hs_status fail_open(hs_colmap_database *database) {
     return colmap_fail(database, HS_ERR_IO, "cannot be created: %s", strerror(errno));
   if (!database->is_new && !os_may(database->path, OS_MAY_READ))
     return colmap_fail(database, HS_ERR_IO, "cannot open: %s", strerror(errno));
-  return colmap_fail_sqlite(database, "open");
+  char *whole = os_real_path(folder);
+  const size_t bytes = whole ? strlen(whole) + strlen(slash) + strlen("-journal") : 0;
+  const size_t most = (size_t)sqlite3_vfs_find(NULL)->mxPathname;
+  free(whole);
+  if (bytes <= most) return colmap_fail_sqlite(database, "open");
+  return colmap_fail(database, HS_ERR_IO, "cannot open: with its folders the name has %zu bytes too many for SQLite",
+                     bytes - most);
 }
 
 /* Opens the file with SQLite. layer: name of the SQLite VFS; null: the default. */

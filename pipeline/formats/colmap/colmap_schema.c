@@ -46,6 +46,7 @@ hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
   const int kept_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
   const int system_code = (code & 0xff) == SQLITE_IOERR && kept_code == 0 ? failed_call : kept_code;
   if ((code & 0xff) == SQLITE_BUSY) snprintf(more, sizeof more, " by another program");
+  if ((code & 0xff) == SQLITE_CANTOPEN) snprintf(more, sizeof more, ", or its journal (the name with -journal)");
   if (sqlite3_extended_errcode(database->sqlite) == SQLITE_READONLY_DIRECTORY)
     snprintf(more, sizeof more, ": its folder may not be written to, where SQLite makes a journal");
   if (system_code != 0)
