@@ -14,7 +14,7 @@
 enum { SLACK = 64, STRIDE = 96, ROWS = 80, WINDOWS = 200, PATCH_ROOM = 48 * AFFINE_DESCRIBE_SIDE };
 
 static float number_of(uint32_t *seed, float low, float high) {
-  return low + (high - low) * ((float)(stage_random(seed) >> 8) * 0x1p-24f);
+  return low + (high - low) * ((float)stage_random(seed) * 0x1p-24f);
 }
 
 /* Makes a plane of noise samples. The padding of rows and plane is NaN, because no variant may use it. */
