@@ -31,9 +31,9 @@ static bool has_moved(const hs_colmap_database *database) {
    removed file SQLite would use the journal of a new file with the same name. */
 static int wait_for_lock(void *user, int count) {
   const hs_colmap_database *database = user;
-  if ((int64_t)count * COLMAP_POLL_MS >= database->options.wait_ms || has_moved(database)) return 0;
+  if ((int64_t)count * COLMAP_POLL_MS >= database->options.wait_ms) return 0;
   (void)sqlite3_sleep(COLMAP_POLL_MS);
-  return 1;
+  return !has_moved(database);
 }
 
 /* Begins a transaction. Reads the schema again, because another program may have changed it. */
