@@ -51,17 +51,22 @@ listed_database database_list_new(const hs_colmap_database *database) {
   char journal[ATOMIC_FILE_PATH_BYTES];
   const int length = path ? snprintf(journal, sizeof journal, "%s-journal", path) : -1;
   if (length < 0 || (size_t)length >= sizeof journal) return (listed_database){0};
-  listed_database listed = {.is_listed = true};
-  /* deleted first: a journal without its file would be applied to a later file of that name */
-  listed.journal = atomic_file_begins(journal);
-  listed.file = atomic_file_begins(path);
+  /* The journal must be deleted first, because SQLite would apply it to a later file of that name. So its slot must
+     come first, and both or none must be listed. */
+  listed_database listed = {.journal = atomic_file_begins(journal), .file = -1};
+  if (listed.journal >= 0) listed.file = atomic_file_begins(path);
+  listed.is_listed = listed.file > listed.journal;
+  if (!listed.is_listed) {
+    atomic_file_gone(listed.file);
+    atomic_file_gone(listed.journal);
+  }
   return listed;
 }
 
 void database_unlist(listed_database *listed) {
   if (!listed->is_listed) return;
+  atomic_file_gone(listed->journal); /* first, because a file must not lose its journal */
   atomic_file_gone(listed->file);
-  atomic_file_gone(listed->journal);
   listed->is_listed = false;
 }
 
