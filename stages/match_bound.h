@@ -34,7 +34,10 @@ enum { MATCH_BOUND_VALUES = 24, MATCH_BOUND_MAX = 63, MATCH_BOUND_FINENESS_MAX =
 extern const int8_t match_bound_directions[MATCH_BOUND_VALUES][MATCH_LENGTH];
 extern const int32_t match_bound_means[MATCH_BOUND_VALUES];
 
-/* Vector u of a descriptor, |u|^2 (at most (fineness * 126 + sqrt(24) / 2)^2: 16499 or 64745), and the error. */
+/* The largest |u|^2: (126 fineness + sqrt(24) / 2)^2, rounded down. */
+#define MATCH_BOUND_NORM_MAX(fineness) ((fineness) == 1 ? 16499 : 64744)
+
+/* Vector u of a descriptor, |u|^2, and the error. */
 typedef struct match_bound {
   int8_t values[MATCH_BOUND_VALUES];
   int32_t norm;

@@ -55,8 +55,8 @@ typedef struct stage_ops {
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
-  /* A further function of STAGE_MATCH: like match with limits, but the second nearest of kept pairs may be wrong, too.
-   * Which pairs are kept does not change. */
+  /* A further function of STAGE_MATCH: as match. With limits, the second nearest of kept pairs may be wrong; the same
+   * pairs are kept. */
   stage_status (*match_without_second)(stage_queue *, const match_args *);
   /* A further function of STAGE_DESCRIBE: computes the moments of gradients. prefetch: samples to prefetch meanwhile.
    */

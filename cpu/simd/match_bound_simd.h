@@ -5,8 +5,8 @@
  *   rows (of one list)       panels of the other list         candidates left
  *   24 values each      x    24 values each              ->   distance of 128 values, nearest two
  *
- * Only matches are wanted, and the second nearest only from one side. Let d be the squared distance of a row's nearest
- * candidate so far and q = ratio^2.
+ * Only matches are wanted, and the second nearest from one side at most. Let d be the squared distance of a row's
+ * nearest candidate so far and q = ratio^2.
  *
  * Search, for all rows of that side: if the row fails the ratio test so far, only a candidate below q d can make it
  * pass. If it passes so far, only a candidate up to d / q can make it fail. All others are ruled out. The first two
@@ -15,7 +15,7 @@
  *
  * Completion, for the rows that pass, unless their limits were wide enough: candidates up to the second nearest so far
  * are compared. This also finds those that were ruled out while the row failed. If the second nearest is not wanted,
- * candidates up to d / q suffice, which the test needs.
+ * only candidates up to d / q are compared, which decide the ratio test.
  *
  * Confirmation, for the features of the other side that were found: the nearest row that found it is its match unless a
  * candidate up to d / q fails the test.
@@ -67,8 +67,13 @@ enum {
   BOUND_SHIFT = 64 * BOUND_FINENESS /* added to the values of rows, because their bytes are unsigned */
 };
 _Static_assert(BOUND_PACKED % BOUND_PANEL == 0 && BOUND_ROWS % (int)TILE_ROWS == 0, "whole panels and tiles");
-_Static_assert(BOUND_SHIFT > BOUND_FINENESS * (int)MATCH_BOUND_MAX && BOUND_SHIFT <= 64 * BOUND_FINENESS,
-               "values of rows are 1 to 127, or to 254");
+_Static_assert(BOUND_SHIFT > BOUND_FINENESS * (int)MATCH_BOUND_MAX &&
+                   BOUND_SHIFT + BOUND_FINENESS * (int)MATCH_BOUND_MAX <= (DOT_VALUES == 4 ? 255 : 127) &&
+                   BOUND_FINENESS * (int)MATCH_BOUND_MAX <= INT8_MAX,
+               "values of rows and columns fit their bytes");
+_Static_assert(BOUND_FINENESS <= (int)MATCH_BOUND_FINENESS_MAX, "match_bound_of takes it");
+_Static_assert(MATCH_BOUND_NORM_MAX(BOUND_FINENESS) / 2 * 3 <= (int)BOUND_LANE_MAX,
+               "u_a u_b - |u_b|^2 / 2 fits a lane");
 _Static_assert(BOUND_PANEL *BOUND_LANE_BITS <= 64 && MATCH_BOUND_VALUES % BOUND_VALUES == 0, "masks of 64 bits");
 
 /* A packed list, padded to whole panels. u is the vector of the bound (stages/match_bound.h). */
@@ -113,8 +118,8 @@ static void bound_table(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS]) {
     }
 }
 
-/* Computes the products of the directions and a descriptor. The sums of two halves are independent, because a product
- * of four bytes needs several cycles. */
+/* Computes the products of the directions and a descriptor. The sums of two halves are independent, because a
+ * multiply-add needs several cycles. */
 static void bound_sums(int32_t table[BOUND_WORDS][BOUND_DIRECTIONS], const uint8_t *descriptor, int32_t *sums) {
   enum { VECTORS = (MATCH_BOUND_VALUES + SIMD_WIDTH - 1) / SIMD_WIDTH, HALF = BOUND_WORDS / 2 };
   int32_t words[BOUND_WORDS];

@@ -64,8 +64,8 @@ typedef struct hs_pairs_options {
   /* 1: if both cameras are known, an essential matrix is estimated too. It replaces the fundamental matrix if it has at
      least 0.95 times as many inliers (COLMAP's rule). Needs verify with HS_FUNDAMENTAL; 0 or 1; default 0 */
   int32_t find_essential;
-  /* 1: next_distance of matches is 0 and is not computed, which saves time on a CPU; everything else stays the same. 0
-     or 1; default 0 */
+  /* 1: next_distance of matches is 0, and a CPU need not compute it, which saves time; everything else stays the same.
+     0 or 1; default 0 */
   int32_t skip_next_distance;
   /* context_count further contexts; null: none. The GPU of each takes pairs too, within its context's
      max_memory_bytes (contexts on one GPU share its memory); a CPU context lets the run's threads match. Results have

@@ -369,6 +369,9 @@ TEST(bound_is_below) {
       for (int i = 0; i < MATCH_BOUND_VALUES; i++)
         for (int k = 0; k < MATCH_LENGTH; k++) sums[i] += match_bound_directions[i][k] * pair[d * MATCH_LENGTH + k];
       bound[d] = match_bound_of(sums, fineness);
+      assert_in_range(bound[d].norm, 0, MATCH_BOUND_NORM_MAX(fineness));
+      for (int i = 0; i < MATCH_BOUND_VALUES; i++)
+        assert_true(abs(bound[d].values[i]) <= fineness * (int)MATCH_BOUND_MAX);
     }
     for (int i = 0; i < MATCH_BOUND_VALUES; i++) {
       const int32_t difference = bound[0].values[i] - bound[1].values[i];
