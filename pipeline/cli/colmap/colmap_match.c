@@ -294,7 +294,7 @@ static cli_exit match_transitive(matcher *m) {
 /* A file of matches. For each pair it has a line "NAME NAME", then lines "INDEX INDEX", then an empty line. */
 typedef struct matches_file {
   name_lines lines;
-  bool is_cut; /* a line could not be read */
+  bool is_unreadable; /* a line could not be read */
   hs_colmap_database *database;
   const database_images *images;
   bool are_inliers;
@@ -304,9 +304,10 @@ typedef struct matches_file {
   bool has_failed;
 } matches_file;
 
-/* Reads the next line without white space at its end. Returns false at the end. */
+/* Reads the next line without white space at its end. Returns false at the end, and after a line that is unreadable. */
 static bool read_line(matches_file *from, char **line) {
-  if (name_lines_next(&from->lines, line) != CLI_DONE) from->is_cut = true;
+  if (from->is_unreadable) return false;
+  if (name_lines_next(&from->lines, line) != CLI_DONE) from->is_unreadable = true;
   size_t length = *line ? strlen(*line) : 0;
   while (length > 0 && strchr(" \t", (*line)[length - 1])) (*line)[--length] = '\0';
   return *line != NULL;
@@ -372,14 +373,14 @@ static bool read_pair(matches_file *from, char *names) {
   const database_image *b = image_of(from, separator + 1 + strspn(separator + 1, " \t"));
   for (from->count = 0; read_line(from, &line) && line[0] != '\0';)
     if (!add_match(from, line)) return false;
-  if (a && b && a != b && !from->is_cut) store_matches(from, a, b);
+  if (a && b && a != b && !from->is_unreadable) store_matches(from, a, b);
   return true;
 }
 
 static cli_exit read_pairs(matches_file *from) {
   for (char *line; read_line(from, &line);)
     if (line[0] != '\0' && line[0] != '#' && !read_pair(from, line)) return CLI_FAILED;
-  if (from->is_cut) return CLI_FAILED;
+  if (from->is_unreadable) return CLI_FAILED;
   if (hs_colmap_commit(from->database) != HS_OK) return fail(from->images->path, hs_colmap_last_error(from->database));
   return from->has_failed ? CLI_FAILED : CLI_DONE;
 }
