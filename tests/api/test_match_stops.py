@@ -147,6 +147,22 @@ class Stops(CommandCase):
             self.assertEqual(run.wait(timeout=300), DONE)
         self.assertEqual(self.count("shared.db"), 1)
 
+    def test_features_changed_while_pairs_are_selected(self):
+        os.mkfifo(self.path("changed.txt"))
+        command = self.fresh("changed.db")
+        with subprocess.Popen([*command, "--pairs", "changed.txt", "-q"], cwd=self.folder, stderr=subprocess.PIPE, text=True) as run:
+            with open(self.path("changed.txt"), "wb") as pairs, \
+                    contextlib.closing(sqlite3.connect(self.path("changed.db"), timeout=0)) as other, other:
+                for table, bytes_each in (("keypoints", 4), ("descriptors", 1)):
+                    other.execute(f"UPDATE {table} SET rows = rows - 1, data = substr(data, 1, (rows - 1) * cols * {bytes_each}) "
+                                  "WHERE image_id = 3")
+                pairs.write(b"2.pgm 3.pgm\n3.pgm 4.pgm\n2.pgm 4.pgm\n")
+            errors = run.communicate(timeout=300)[1]
+        self.assertEqual(run.returncode, FAILED)
+        self.assertIn("3.pgm: another program has changed its features: start again", errors)
+        self.assertEqual(self.count("changed.db"), 1)
+        self.assertEqual(subprocess.run([*command, "--pairs", "all", "-q"], cwd=self.folder).returncode, DONE)
+
     def test_told_to_end_while_pairs_are_selected(self):
         """The progress at a terminal tells when the selection has begun. It may be over before the signal arrives."""
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -206,6 +206,9 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
   if (status == HS_OK && features->count > 0 && features->descriptor_type == HS_DESCRIPTOR_NONE) {
     snprintf(sentence, sizeof sentence, "%s has no descriptors", wanted->name);
     status = HS_ERR_ARGUMENT;
+  } else if (status == HS_OK && features->count != wanted->features) {
+    snprintf(sentence, sizeof sentence, "%s: another program has changed its features: start again", wanted->name);
+    status = HS_ERR_ARGUMENT;
   }
   if (status != HS_OK) pair_failures_blame(&job->output.failures, image, sentence);
   pthread_mutex_unlock(&job->lock);

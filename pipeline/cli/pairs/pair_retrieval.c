@@ -197,8 +197,13 @@ static cli_exit make_vectors(looks *l, uint32_t candidates) {
 /* hs_collection.read, called while the thread of the command waits */
 static hs_status read_image(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
   const pair_source *source = user;
-  const hs_status status = hs_colmap_read_features(source->database, source->images->each[image].image_id, features);
+  const database_image *wanted = &source->images->each[image];
+  hs_status status = hs_colmap_read_features(source->database, wanted->image_id, features);
   if (status != HS_OK) snprintf(message, message_bytes, "%s", hs_colmap_last_error(source->database));
+  if (status == HS_OK && features->count != wanted->features) {
+    snprintf(message, message_bytes, "%s: another program has changed its features: start again", wanted->name);
+    status = HS_ERR_ARGUMENT;
+  }
   return status;
 }
 
@@ -302,7 +307,7 @@ static const char *read_row(const vector_file *f, uint8_t *bytes, float *numbers
   row.data = bytes;
   for (size_t i = 0; i < length; i++) {
     const double value = npy_value(&row, 0, i);
-    if (isfinite(value) && fabs(value) > FLT_MAX) return "has a number beyond the range of float32";
+    if (isfinite(value) && !isfinite((float)value)) return "has a number beyond the range of float32";
     numbers[i] = (float)value;
   }
   return hs_round_vectors(numbers, 1, length, vector) == HS_OK ? NULL : "has a number that is not finite";
