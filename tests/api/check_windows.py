@@ -152,6 +152,8 @@ class OnWindows(EndlessCase):
             if run.wait(300) != DONE and not os.path.exists(self.path("f.json")):
                 break
             os.unlink(self.path("f.json"))  # the command had written the file before
+        else:
+            self.fail("every run ended before its signal")
         self.assertEqual((run.returncode, os.listdir(self.folder)), (CONTROL_C_EXIT, []))
 
     def test_control_c_and_resumed(self):

@@ -344,6 +344,8 @@ class Extract(CommandCase):
                 if run.wait(300) == -number and not os.path.exists(self.path("f.json")):
                     break
                 os.unlink(self.path("f.json"))  # the command had written the file before the signal
+            else:
+                self.fail("every run ended before its signal")
             self.assertEqual(run.returncode, -number)
             self.assertEqual(os.listdir(self.folder), [])
 

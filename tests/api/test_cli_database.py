@@ -115,8 +115,9 @@ class Extract(Case):
             for output in ("d.db", "new.db", "link.db"):
                 run = subprocess.Popen([COMMAND, "extract", "pipe.pgm", "-o", output], cwd=self.folder, env=self.environment())
                 with open(self.path("pipe.pgm"), "wb"):  # opens once the command has opened the pipe
+                    self.assertTrue(os.path.exists(self.path(output)))  # the database is made before
                     run.send_signal(number)
-                    self.assertEqual(run.wait(60), -number)
+                    self.assertEqual(run.wait(300), -number)
                 self.assertEqual(self.files(), sorted([*files, "link.db"]), output)
         self.assertEqual(self.content(), before)
 

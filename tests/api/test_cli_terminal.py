@@ -85,7 +85,8 @@ class Terminals(BatchCase):
                 status, shown = self.at_terminal("batch", "list.txt", "-o", "out", columns=columns)
                 self.assertEqual(status, DONE)
                 drawn = re.findall(r"\r([^\r\n]+)\x1b\[K", shown)
-                count *= 1 if drawn else 5  # the run ended before the first line was due
+                if not drawn:  # the run ended before the first line was due
+                    count *= 5
             self.assertTrue(drawn)
             self.assertTrue(all(len(line) < columns for line in drawn), drawn)
             self.assertEqual(any("[" in line for line in drawn), columns >= 60)

@@ -393,7 +393,7 @@ class Refused(MergeCase):
             run = subprocess.Popen([COMMAND, "merge", "one.db", "-o", "merged.db"], cwd=self.folder, env=self.environment())
             self.wait_for(lambda: os.path.exists(self.path("merged.db-journal")))
             run.send_signal(signal.SIGINT)
-            self.assertEqual(run.wait(60), -signal.SIGINT)
+            self.assertEqual(run.wait(300), -signal.SIGINT)
         self.assertEqual(self.files(), before)
 
     def listed(self, folder):

@@ -202,7 +202,7 @@ TEST(every_gpu_fails) {
 
 /* A CPU in the list matches the remaining pairs. The run does not begin if the GPUs are lost before. A GPU that has
    no pairs left is not noticed to be lost, and which one that is differs between runs: both are noticed in some. */
-TEST(every_gpu_fails_beside_a_cpu) {
+TEST(every_gpu_fails_and_a_cpu_ends) {
   enum { CALLS_STEP = 5 };
   static const machine three = {3, {0, 1, CPU}};
   SCOPED_BY(collection_maker_free) test_collection c;

@@ -134,7 +134,7 @@ TEST_ON_FILE(test_empty_file_becomes_a_database) {
 
 TEST_ON_FILE(test_impossible_places) {
   scratch_folder_path(&f->folder, "absent/database.db", f->path);
-  colmap_file_refuses(f, 0, HS_ERR_IO, "open");
+  colmap_file_refuses(f, 0, HS_ERR_IO, "cannot be created");
   scratch_folder_path(&f->folder, "database.db", f->path);
   colmap_tables_make(f->path, COLMAP_3_8);
   assert_int_equal(chmod(f->path, 0444), 0);
@@ -143,7 +143,7 @@ TEST_ON_FILE(test_impossible_places) {
   assert_int_equal(unlink(f->path), 0);
   assert_int_equal(chmod(f->folder.path, 0555), 0);
   const bool obeyed = access(f->folder.path, W_OK) != 0; /* root may write in spite of the permissions */
-  if (obeyed) colmap_file_refuses(f, 0, HS_ERR_IO, "open");
+  if (obeyed) colmap_file_refuses(f, 0, HS_ERR_IO, "cannot be created");
   assert_int_equal(chmod(f->folder.path, 0777), 0);
 }
 
