@@ -160,7 +160,7 @@ double median(std::vector<double> v) {
 
 /* ------------------------------------------------------------------ limits */
 
-/* MATCH_BOUND_VALUES of stages/match_bound.h, a header for C */
+/* MATCH_BOUND_VALUES of stages/match_bound.h, which C++ cannot include */
 enum { BOUND_VALUES = 24 };
 
 /* Products per nanosecond: of the instructions that compare all descriptors, and of those of the bound. */

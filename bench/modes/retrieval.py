@@ -137,8 +137,8 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
-    if (options.pairs is None) == (options.generate is None):
-        parser.error("PAIRS or --generate N is needed, and not both")
+    if (options.pairs is None) == (options.generate is None) or (options.generate or 1) < 1:
+        parser.error("PAIRS or --generate N of at least 1 is needed, and not both")
     with hartsift.ColmapDatabase(options.database, read_only=True) as database:
         images = list(database.images())
         lists = [database.read_features(image.image_id) for image in images]
