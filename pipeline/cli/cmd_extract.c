@@ -24,7 +24,6 @@ typedef struct extract_job {
   cli_input input;
   output_plan plan;
   hs_colmap_database *database; /* output database; null: the output is files */
-  listed_database listed;       /* the database, if it is new */
   database_camera camera;       /* camera of new images */
   hs_exif exif;                 /* EXIF of the current image */
   int added;                    /* number of images in the database that are not committed */
@@ -398,7 +397,7 @@ static cli_exit open_database(extract_job *job) {
   if (job->plan.to_database && database_open(job->set, job->plan.targets[0].path, job->options.layout, &job->database,
                                              message, sizeof message) != HS_OK)
     return cli_fail(CLI_FAILED, COMMAND_EXTRACT, "%s", message);
-  job->listed = database_list_new(job->database);
+  database_list_new(job->database);
   return CLI_DONE;
 }
 
@@ -408,7 +407,7 @@ static bool is_lost(const extract_job *job) { return job->database && colmap_is_
 /* Commits the added images. If there are none, no new database is created. */
 static cli_exit close_database(extract_job *job, cli_exit result) {
   if (!has_option(job, OPTION_QUIET)) database_report_cameras(COMMAND_EXTRACT, &job->camera);
-  database_unlist(&job->listed);
+  database_unlist();
   if (!is_lost(job) && job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
     cli_error(COMMAND_EXTRACT, "%s", hs_colmap_last_error(job->database));
     result = CLI_FAILED;

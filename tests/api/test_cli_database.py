@@ -121,6 +121,20 @@ class Extract(Case):
                 self.assertEqual(self.files(), sorted([*files, "link.db"]), output)
         self.assertEqual(self.content(), before)
 
+    def test_interrupted_leaves_the_database_of_another_run(self):
+        """A database that took the place of the interrupted run's own one stays."""
+        os.mkfifo(self.path("pipe.pgm"))
+        run = subprocess.Popen([COMMAND, "extract", "pipe.pgm", "-o", "new.db"], cwd=self.folder, env=self.environment())
+        with open(self.path("pipe.pgm"), "wb"):
+            os.rename(self.path("new.db"), self.path("old.db"))  # the number of a deleted file could be used again
+            for name in ("new.db-journal", "new.db-wal", "new.db-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.path(name))
+            self.run_it("extract", "photos/b.pgm", "-o", "new.db", "-q")
+            run.send_signal(signal.SIGTERM)
+            self.assertEqual(run.wait(300), -signal.SIGTERM)
+        self.assertEqual(self.ask("SELECT name FROM images", name="new.db"), [("b.pgm",)])
+
     def test_protected_folder(self):
         os.mkdir(self.path("kept"))
         self.run_it("extract", "photos/b.pgm", "photos/c.pgm", "-o", "kept/d.db", "-q")

@@ -41,34 +41,34 @@ void atomic_file_gone(int slot) {
   if (slot >= 0) atomic_store(&listed_files[slot].state, FILE_FREE);
 }
 
+/* A database that this program has created, with its journal. */
+static struct {
+  atomic_bool is_listed;
+  os_info file;
+  char path[ATOMIC_FILE_PATH_BYTES], journal[ATOMIC_FILE_PATH_BYTES];
+} new_database;
+
 void unfinished_files_remove(void) {
+  os_info found;
   for (int i = 0; i < FILES_MAX; i++)
     if (atomic_load(&listed_files[i].state) == FILE_SET) os_remove(listed_files[i].path);
+  /* another program may have put its own database there */
+  if (!atomic_load(&new_database.is_listed) || !os_info_of_link(new_database.path, &found) ||
+      !os_is_same(&found, &new_database.file))
+    return;
+  os_remove(new_database.journal); /* first, because SQLite would apply it to a later file of that name */
+  os_remove(new_database.path);
 }
 
-listed_database database_list_new(const hs_colmap_database *database) {
+void database_list_new(const hs_colmap_database *database) {
   const char *path = database ? colmap_new_path(database) : NULL;
-  char journal[ATOMIC_FILE_PATH_BYTES];
-  const int length = path ? snprintf(journal, sizeof journal, "%s-journal", path) : -1;
-  if (length < 0 || (size_t)length >= sizeof journal) return (listed_database){0};
-  /* The journal must be deleted first, because SQLite would apply it to a later file of that name. So its slot must
-     come first, and both or none must be listed. */
-  listed_database listed = {.journal = atomic_file_begins(journal), .file = -1};
-  if (listed.journal >= 0) listed.file = atomic_file_begins(path);
-  listed.is_listed = listed.file > listed.journal;
-  if (!listed.is_listed) {
-    atomic_file_gone(listed.file);
-    atomic_file_gone(listed.journal);
-  }
-  return listed;
+  if (!path || strlen(path) + sizeof "-journal" > sizeof new_database.journal) return;
+  snprintf(new_database.path, sizeof new_database.path, "%s", path);
+  snprintf(new_database.journal, sizeof new_database.journal, "%s-journal", path);
+  atomic_store(&new_database.is_listed, os_info_of_link(path, &new_database.file));
 }
 
-void database_unlist(listed_database *listed) {
-  if (!listed->is_listed) return;
-  atomic_file_gone(listed->journal); /* first, because a file must not lose its journal */
-  atomic_file_gone(listed->file);
-  listed->is_listed = false;
-}
+void database_unlist(void) { atomic_store(&new_database.is_listed, false); }
 
 /* ---- targets of features */
 

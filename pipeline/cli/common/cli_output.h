@@ -44,15 +44,10 @@ bool output_make_directories(const char *path);
    async-signal-safe functions (POSIX). */
 void unfinished_files_remove(void);
 
-/* A new database and its journal in the list of temporary files. */
-typedef struct listed_database {
-  bool is_listed;
-  int journal, file; /* results of atomic_file_begins */
-} listed_database;
-
 /* Lists a database that opening has created, so that a signal which ends the program deletes it with its journal; null
-   is allowed. database_unlist must be called before the commit and before closing; it may be called again. */
-listed_database database_list_new(const hs_colmap_database *database);
-void database_unlist(listed_database *listed);
+   is allowed. One at a time. database_unlist must be called before the commit and before closing; it may be called
+   again. */
+void database_list_new(const hs_colmap_database *database);
+void database_unlist(void);
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "pipeline/cli/batch/batch_manifest.h"
-#include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/database_output.h"
 
 /* ------------------------------------------------------------------ inputs (merge_inputs.c) */
@@ -69,7 +68,6 @@ typedef struct merge_output {
   hs_colmap_camera numbered;
   int32_t sharing;              /* how images of the database share cameras: hs_colmap_options.share_cameras */
   hs_colmap_database *database; /* output database; null: the output is a folder */
-  listed_database listed;       /* output database, if it is new */
   hs_colmap_database *source;   /* source database that is open */
   size_t source_shard;          /* index of its shard */
   hs_features features;         /* features of the current image */

@@ -115,18 +115,18 @@ cli_exit merge_open_output(merge_output *output) {
   if (database_open_sharing(output->set, output->location, HS_LAYOUT_UBC, output->sharing, &output->database, message,
                             sizeof message) != HS_OK)
     return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", message);
-  output->listed = database_list_new(output->database);
+  database_list_new(output->database);
   return CLI_DONE;
 }
 
 cli_exit merge_commit(merge_output *output) {
-  database_unlist(&output->listed);
+  database_unlist();
   if (!output->database || hs_colmap_commit(output->database) == HS_OK) return CLI_DONE;
   return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", hs_colmap_last_error(output->database));
 }
 
 void merge_close_output(merge_output *output) {
-  database_unlist(&output->listed);
+  database_unlist();
   hs_colmap_close(output->database);
   hs_colmap_close(output->source);
   hs_features_free(&output->features);
