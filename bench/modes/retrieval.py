@@ -5,8 +5,8 @@ usage: retrieval DATABASE PAIRS [--neighbors K ...] [--shapes CENTRESxCOMPONENTS
 
 DATABASE: a COLMAP database with features. PAIRS: the overlapping pairs, two names a line, as make_collection writes
 them. --colmap-words (needs pycolmap) trains a vocabulary tree of N words on descriptors of the same collection and
-queries it for the same numbers of neighbours. --generate measures time and memory of N generated images instead, see
-generate(). Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an installation) and NumPy.
+queries it for the same numbers of neighbours. --generate measures time, memory and recall of N images that are made of
+DATABASE's descriptors, 20 of each scene, for the first K (default 10); so recall is at most K / 19 or a little more. Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an installation) and NumPy.
 """
 import argparse
 import resource
@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
-    if (options.pairs is None) == (options.generate is None) or (options.generate or 1) < 1:
+    if (options.pairs is None) == (options.generate is None) or (options.generate is not None and options.generate < 1):
         parser.error("PAIRS or --generate N of at least 1 is needed, and not both")
     with hartsift.ColmapDatabase(options.database, read_only=True) as database:
         images = list(database.images())
@@ -149,6 +149,8 @@ def main():
     places = {image.name: place for place, image in enumerate(images)}
     with open(options.pairs, encoding="utf-8") as lines:
         truth = {tuple(sorted(places[name] for name in line.split())) for line in lines if line.strip()}
+    if not truth:
+        parser.error(f"{options.pairs} has no pairs")
     print(f"{len(images)} images, {sum(map(len, lists))} features, {len(truth)} pairs overlap\n")
     print("| | neighbours | pairs | recall | s |\n|---|--:|--:|--:|--:|")
     ours(lists, options.shapes, options.neighbors, truth)

@@ -52,11 +52,11 @@ HS_API void hs_image_pairs_free(hs_image_pairs *pairs);
 HS_API hs_status hs_pair_sequence(const char *const *names, size_t count, uint32_t neighbors, int32_t quadratic,
                                   hs_image_pairs *pairs);
 
-/* Pairs images that are at most `metres` apart. places: [count][3] x, y, z in metres of any Cartesian frame; an image
-   with a number that is not finite has no position and is in no pair. at_most: number of nearest images that each image
-   proposes as partners (at equal distance the lower number first); a pair is taken if either image proposes it. 0: no
-   limit. The search is exact. Time grows with the number of images times the number of images within `metres` along the
-   axis of largest spread. Statuses: HS_ERR_ARGUMENT (null, metres below 0 or not a number), HS_ERR_LIMIT,
+/* Pairs images that are at most `metres` apart. positions: [count][3] x, y, z in metres of any Cartesian frame; an
+   image with a number that is not finite has no position and is in no pair. at_most: number of nearest images that each
+   image proposes as partners (at equal distance the lower number first); a pair is taken if either image proposes it.
+   0: no limit. The search is exact. Time grows with the number of images times the number of images within `metres`
+   along the axis of largest spread. Statuses: HS_ERR_ARGUMENT (null, metres below 0 or not a number), HS_ERR_LIMIT,
    HS_ERR_MEMORY. */
 HS_API hs_status hs_pair_nearby(const double *positions, size_t count, double metres, uint32_t at_most,
                                 hs_image_pairs *pairs);
