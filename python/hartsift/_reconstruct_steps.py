@@ -397,7 +397,7 @@ def pairs_at_most(rule: str, images: int) -> int:
     if found is not None:
         return min(every, images * int(found.group(1) or found.group(3)) * (2 if found.group(2) else 1))
     try:
-        with open(rule, "rb") as lines:
+        with open(rule, encoding="utf-8", errors="replace") as lines:
             return sum(1 for _ in lines)
     except OSError:
         return every

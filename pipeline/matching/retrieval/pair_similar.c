@@ -334,8 +334,8 @@ enum {
   /* Maximum number of images linked to one image that become candidates of each other. An image may be the best partner
      of all others, whose pairs would be too many. */
   LINKED_MAX = 64,
-  /* The work reported as progress, in units: FURTHER_UNITS for each candidate are those of all further candidates,
-     whose number is not known before; in measurements they were some 2 % of the candidates. */
+  /* Units of progress for each candidate: its comparison, and its share of the comparisons of further candidates. How
+     many those are is not known before; in measurements they were some 2 % of the candidates. */
   CANDIDATE_UNITS = 15,
   FURTHER_UNITS = 1
 };
