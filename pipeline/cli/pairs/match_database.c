@@ -201,13 +201,9 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
   char sentence[CLI_MESSAGE_BYTES];
   (void)message, (void)message_bytes; /* the failure is reported for the image instead */
   pthread_mutex_lock(&job->lock);
-  hs_status status = hs_colmap_read_features(job->database, wanted->image_id, features);
-  snprintf(sentence, sizeof sentence, "%s: %s", wanted->name, hs_colmap_last_error(job->database));
+  hs_status status = database_image_read(job->database, wanted, features, sentence, sizeof sentence);
   if (status == HS_OK && features->count > 0 && features->descriptor_type == HS_DESCRIPTOR_NONE) {
     snprintf(sentence, sizeof sentence, "%s has no descriptors", wanted->name);
-    status = HS_ERR_ARGUMENT;
-  } else if (status == HS_OK && features->count != wanted->features) {
-    snprintf(sentence, sizeof sentence, "%s: another program has changed its features: start again", wanted->name);
     status = HS_ERR_ARGUMENT;
   }
   if (status != HS_OK) pair_failures_blame(&job->output.failures, image, sentence);

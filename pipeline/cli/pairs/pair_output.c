@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 
 /* ---- the images of a database */
@@ -82,6 +83,16 @@ cli_exit database_images_fail_status(const database_images *images, const hs_con
   char message[CLI_MESSAGE_BYTES];
   cli_explain(context, status, message, sizeof message);
   return database_images_fail(images, message);
+}
+
+hs_status database_image_read(hs_colmap_database *database, const database_image *image, hs_features *features,
+                              char *message, size_t message_bytes) {
+  const hs_status status = hs_colmap_read_features(database, image->image_id, features);
+  if (status != HS_OK)
+    return hs_message_fail(status, message, message_bytes, "%s: %s", image->name, hs_colmap_last_error(database));
+  if (features->count == image->features) return HS_OK;
+  return hs_message_fail(HS_ERR_ARGUMENT, message, message_bytes,
+                         "%s: another program has changed its features: start again", image->name);
 }
 
 /* ---- reasons of failed pairs */

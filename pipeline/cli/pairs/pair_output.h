@@ -33,6 +33,10 @@ bool database_images_find(const database_images *images, uint32_t image_id, size
 
 void database_images_free(database_images *images);
 
+/* Reads an image's features; fails with a message if they are not as many as were listed. */
+hs_status database_image_read(hs_colmap_database *database, const database_image *image, hs_features *features,
+                              char *message, size_t message_bytes);
+
 /* Print the database's name and the reason why it cannot be used, and return CLI_FAILED. */
 cli_exit database_images_fail(const database_images *images, const char *reason);
 cli_exit database_images_fail_status(const database_images *images, const hs_context *context, hs_status status);

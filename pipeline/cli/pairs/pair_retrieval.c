@@ -1,6 +1,5 @@
 /* Pairs of images that look alike: by vectors of the features or of a file; see pair_list.h. */
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -197,14 +196,7 @@ static cli_exit make_vectors(looks *l, uint32_t candidates) {
 /* hs_collection.read, called while the thread of the command waits */
 static hs_status read_image(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
   const pair_source *source = user;
-  const database_image *wanted = &source->images->each[image];
-  hs_status status = hs_colmap_read_features(source->database, wanted->image_id, features);
-  if (status != HS_OK) snprintf(message, message_bytes, "%s", hs_colmap_last_error(source->database));
-  if (status == HS_OK && features->count != wanted->features) {
-    snprintf(message, message_bytes, "%s: another program has changed its features: start again", wanted->name);
-    status = HS_ERR_ARGUMENT;
-  }
-  return status;
+  return database_image_read(source->database, &source->images->each[image], features, message, message_bytes);
 }
 
 /* Chooses from the candidates the pairs that match best. */
