@@ -160,7 +160,7 @@ match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES], int32_t finen
   match_bound bound = {{0}, 0, 0.0f};
   double values[MATCH_BOUND_VALUES], squares[PARTS] = {0.0}, errors[PARTS] = {0.0};
   const double scale = fineness * MATCH_BOUND_SCALE / MATCH_BOUND_NORM, radius = fineness * MATCH_BOUND_RADIUS;
-  const int32_t most = fineness * MATCH_BOUND_MAX;
+  const int32_t value_max = fineness * MATCH_BOUND_MAX;
   int32_t rounded[MATCH_BOUND_VALUES];
   for (int k = 0; k < MATCH_BOUND_VALUES; k++) values[k] = scale * (double)(sums[k] - match_bound_means[k]);
   for (int k = 0; k < MATCH_BOUND_VALUES; k += PARTS)
@@ -169,10 +169,10 @@ match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES], int32_t finen
   const double shrink = square > radius * radius ? radius / sqrt(square) : 1.0;
   for (int k = 0; k < MATCH_BOUND_VALUES; k++) {
     double value = values[k] * shrink;
-    value = value > most ? most : value;
-    value = value < -most ? -most : value;
+    value = value > value_max ? value_max : value;
+    value = value < -value_max ? -value_max : value;
     values[k] = value;
-    rounded[k] = (int32_t)(value + (most + 1.5)) - (most + 1); /* to the nearest integer */
+    rounded[k] = (int32_t)(value + (value_max + 1.5)) - (value_max + 1); /* to the nearest integer */
   }
   for (int k = 0; k < MATCH_BOUND_VALUES; k += PARTS)
     for (int i = 0; i < PARTS; i++) {

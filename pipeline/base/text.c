@@ -55,9 +55,9 @@ void hs_message_set(char *message, size_t bytes, const char *format, ...) {
 
 void hs_message_set_about(char *message, size_t bytes, const char *name, const char *format, va_list arguments) {
   if (!message || bytes == 0) return;
-  const size_t length = strlen(name), most = bytes / 2;
-  const bool is_cut = length > most;
-  if (is_cut) name += length - most;
+  const size_t length = strlen(name), name_max = bytes / 2;
+  const bool is_cut = length > name_max;
+  if (is_cut) name += length - name_max;
   while (is_cut && ((unsigned char)*name & 0xC0u) == 0x80u) name++; /* not within a UTF-8 character */
   hs_message_set(message, bytes, "%s%s: ", is_cut ? "..." : "", name);
   const size_t used = strlen(message);

@@ -262,11 +262,11 @@ static hs_status fail_open(hs_colmap_database *database) {
     return colmap_fail(database, HS_ERR_IO, "cannot open: %s", strerror(errno));
   char *whole = os_real_path(folder);
   const size_t bytes = whole ? strlen(whole) + strlen(slash) + strlen("-journal") : 0;
-  const size_t most = (size_t)sqlite3_vfs_find(NULL)->mxPathname;
+  const size_t path_max = (size_t)sqlite3_vfs_find(NULL)->mxPathname;
   free(whole);
-  if (bytes <= most) return colmap_fail_sqlite(database, "open");
+  if (bytes <= path_max) return colmap_fail_sqlite(database, "open");
   return colmap_fail(database, HS_ERR_IO, "cannot open: with its folders the name has %zu bytes too many for SQLite",
-                     bytes - most);
+                     bytes - path_max);
 }
 
 /* Opens the file with SQLite. layer: name of the SQLite VFS; null: the default. */
