@@ -8,11 +8,11 @@
  *     }
  *     hs_pairs_end(run);
  *
- * Each result has the same bytes as hs_match followed by hs_verify, whatever the devices, the number of threads and the
- * memory. Results come in the order of the pairs. The context's threads work on several pairs in parallel; on GPUs
- * many pairs are matched in one launch, and the threads verify them. The next images are read meanwhile. If the
- * collection exceeds max_memory_bytes, pairs are processed in blocks of few images, and results are kept until all
- * earlier ones have been returned.
+ * Each result has the same bytes as hs_match followed by hs_verify (but see skip_next_distance), whatever the devices,
+ * the number of threads and the memory. Results come in the order of the pairs. The context's threads work on several
+ * pairs in parallel; on GPUs many pairs are matched in one launch, and the threads verify them. The next images are
+ * read meanwhile. If the collection exceeds max_memory_bytes, pairs are processed in blocks of few images, and results
+ * are kept until all earlier ones have been returned.
  */
 #ifndef HARTSIFT_PAIRS_H
 #define HARTSIFT_PAIRS_H

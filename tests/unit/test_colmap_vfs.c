@@ -1,5 +1,6 @@
 /*
- * The write-behind VFS on databases with a write-ahead log, which COLMAP creates, and on a removed database.
+ * Databases that a separate thread writes: with a write-ahead log, as COLMAP makes them, and one that is removed while
+ * another program waits for its lock.
  */
 #include <signal.h>
 #include <sys/resource.h>
