@@ -6,7 +6,8 @@ usage: retrieval DATABASE PAIRS [--neighbors K ...] [--shapes CENTRESxCOMPONENTS
 DATABASE: a COLMAP database with features. PAIRS: the overlapping pairs, two names a line, as make_collection writes
 them. --colmap-words (needs pycolmap) trains a vocabulary tree of N words on descriptors of the same collection and
 queries it for the same numbers of neighbours. --generate measures time, memory and recall of N images that are made of
-DATABASE's descriptors, 20 of each scene, for the first K (default 10); so recall is at most K / 19 or a little more. Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an installation) and NumPy.
+DATABASE's descriptors, 20 of each scene, for the first K (default 10). An image has 19 partners, of which a smaller K
+cannot propose all. Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an installation) and NumPy.
 """
 import argparse
 import resource
