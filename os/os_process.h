@@ -76,6 +76,12 @@ bool os_stdout_is_gone(void);
    that was ignored at the start (nohup, background jobs) stays ignored. */
 void os_on_end(void (*clean)(void));
 
+/* Keeps the next signal that would end the program until os_end_release, so that `clean` finds a complete list of
+   files. A second signal ends the program at once. Does not nest. */
+void os_end_hold(void);
+/* Raises the signal that was kept. Without os_end_hold it does nothing. */
+void os_end_release(void);
+
 /* SIGINT and SIGTERM, for programs that finish their output before they end: the signals are blocked during the work,
    and polled. On Windows: Ctrl-C and Ctrl-Break. */
 typedef struct os_stop_signals {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -133,7 +134,12 @@ bool os_stdout_is_gone(void) {
 
 static void (*clean_up)(void);
 
+enum { END_AT_ONCE = 0, END_HELD = -1 };
+static atomic_int end_state = END_AT_ONCE; /* else END_HELD, or the number of the signal that was kept */
+
 static void end_program(int number) {
+  int expected = END_HELD;
+  if (atomic_compare_exchange_strong(&end_state, &expected, number)) return;
   clean_up();
   signal(number, SIG_DFL);
   raise(number); /* delivered when the handler returns, so that the shell sees the signal */
@@ -155,6 +161,13 @@ void os_on_end(void (*clean)(void)) {
     sigemptyset(&action.sa_mask);
     sigaction(numbers[i], &action, NULL);
   }
+}
+
+void os_end_hold(void) { atomic_store(&end_state, END_HELD); }
+
+void os_end_release(void) {
+  const int number = atomic_exchange(&end_state, END_AT_ONCE);
+  if (number > 0) raise(number);
 }
 
 /* Adds a signal to the set unless it is ignored: a blocked signal would be kept even if it is ignored, and it would be

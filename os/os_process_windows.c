@@ -228,22 +228,33 @@ static void (*clean_up)(void);
 static atomic_bool is_watched;
 static atomic_int pending;
 
-enum { CLOSING_WAIT_MS = 20000 };
+enum { CLOSING_WAIT_MS = 20000, END_AT_ONCE = 0, END_HELD, END_KEPT };
+static atomic_int end_state = END_AT_ONCE;
+
+static void end_program(void) {
+  if (clean_up) clean_up();
+  ExitProcess((UINT)STATUS_CONTROL_C_EXIT);
+}
 
 static BOOL WINAPI handle_event(DWORD event) {
   const bool interrupts = event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT;
-  if (atomic_load(&is_watched)) {
-    atomic_store(&pending, interrupts ? SIGINT : SIGTERM);
-    if (!interrupts) Sleep(CLOSING_WAIT_MS); /* Windows ends the process when this function returns */
-    return TRUE;
-  }
-  if (clean_up) clean_up();
-  ExitProcess((UINT)STATUS_CONTROL_C_EXIT);
+  int expected = END_HELD;
+  const bool watched = atomic_load(&is_watched);
+  if (watched) atomic_store(&pending, interrupts ? SIGINT : SIGTERM);
+  if (!watched && !atomic_compare_exchange_strong(&end_state, &expected, END_KEPT)) end_program();
+  if (!interrupts) Sleep(CLOSING_WAIT_MS); /* Windows ends the process when this function returns */
+  return TRUE;
 }
 
 void os_on_end(void (*clean)(void)) {
   clean_up = clean;
   (void)SetConsoleCtrlHandler(handle_event, TRUE);
+}
+
+void os_end_hold(void) { atomic_store(&end_state, END_HELD); }
+
+void os_end_release(void) {
+  if (atomic_exchange(&end_state, END_AT_ONCE) == END_KEPT) end_program();
 }
 
 void os_stop_block(os_stop_signals *signals) {
@@ -261,9 +272,7 @@ int os_stop_take(const os_stop_signals *signals) {
 void os_stop_restore(const os_stop_signals *signals) {
   (void)signals;
   atomic_store(&is_watched, false);
-  if (atomic_exchange(&pending, 0) == 0) return;
-  if (clean_up) clean_up();
-  ExitProcess((UINT)STATUS_CONTROL_C_EXIT);
+  if (atomic_exchange(&pending, 0) != 0) end_program();
 }
 
 /* ---- programs */

@@ -394,11 +394,12 @@ static cli_exit report(const extract_job *job, const extract_result *result) {
 
 static cli_exit open_database(extract_job *job) {
   char message[CLI_MESSAGE_BYTES];
-  if (job->plan.to_database && database_open(job->set, job->plan.targets[0].path, job->options.layout, &job->database,
-                                             message, sizeof message) != HS_OK)
-    return cli_fail(CLI_FAILED, COMMAND_EXTRACT, "%s", message);
+  if (!job->plan.to_database) return CLI_DONE;
+  const char *path = job->plan.targets[0].path;
+  database_list_begin(path);
+  const hs_status status = database_open(job->set, path, job->options.layout, &job->database, message, sizeof message);
   database_list_new(job->database);
-  return CLI_DONE;
+  return status == HS_OK ? CLI_DONE : cli_fail(CLI_FAILED, COMMAND_EXTRACT, "%s", message);
 }
 
 /* True if a failure (a full disk) has removed the added images, so that no more can be added. */
@@ -413,6 +414,7 @@ static cli_exit close_database(extract_job *job, cli_exit result) {
     result = CLI_FAILED;
   }
   hs_colmap_close(job->database);
+  database_list_end();
   return result;
 }
 

@@ -11,10 +11,11 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import COMMAND, FAILED, USAGE, CommandCase, built_with, give_up_privileges, main  # noqa: E402
+from command_case import COMMAND, DONE, FAILED, USAGE, CommandCase, built_with, give_up_privileges, main  # noqa: E402
 
 PAIR_BASE = 2147483647
 # Two overlapping views: crops of one scene.
@@ -120,6 +121,34 @@ class Extract(Case):
                     self.assertEqual(run.wait(300), -number)
                 self.assertEqual(self.files(), sorted([*files, "link.db"]), output)
         self.assertEqual(self.content(), before)
+
+    def test_interrupted_while_the_database_is_made(self):
+        os.mkfifo(self.path("pipe.pgm"))  # nobody writes, so no run ends by itself
+        os.symlink("absent.db", self.path("link.db"))
+        before = self.files()
+        for moment in range(40):
+            output, made = (("new.db", "new.db"), ("new.db", "new.db-journal"), ("link.db", "absent.db"))[moment % 3]
+            run = subprocess.Popen([COMMAND, "extract", "pipe.pgm", "-o", output], cwd=self.folder, env=self.environment())
+            self.end_when_made(run, made, moment // 3 % 4, signal.SIGTERM)
+            self.assertEqual(self.files(), before, moment)
+
+    def test_interrupted_while_the_database_is_stored(self):
+        """The database is whole, or not there."""
+        before = self.files()
+        self.run_it("extract", "photos/b.pgm", "-o", "new.db", "-q")
+        whole = self.ask("SELECT * FROM keypoints", name="new.db")
+        os.unlink(self.path("new.db"))
+        for moment in range(40):
+            run = subprocess.Popen([COMMAND, "extract", "photos/b.pgm", "-o", "new.db", "-q"], cwd=self.folder, env=self.environment())
+            while not os.path.exists(self.path("new.db")) and run.poll() is None:
+                pass
+            time.sleep(moment % 10 / 1000)
+            run.send_signal(signal.SIGINT)
+            self.assertIn(run.wait(300), (DONE, -signal.SIGINT))
+            if self.files() != before:
+                self.assertEqual(self.files(), sorted([*before, "new.db"]), moment)
+                self.assertEqual(self.ask("SELECT * FROM keypoints", name="new.db"), whole)
+                os.unlink(self.path("new.db"))
 
     def test_interrupted_leaves_the_database_of_another_run(self):
         """A database that took the place of the interrupted run's own one stays."""

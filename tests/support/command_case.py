@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SKIPPED = 77
@@ -133,6 +134,14 @@ class CommandCase(unittest.TestCase):
         lines = output.decode().splitlines()
         names = lines[0].split(",")
         return [dict(zip(names, map(float, line.split(",")))) for line in lines[1:]]
+
+    def end_when_made(self, run, name, milliseconds, number):
+        """Sends the signal as soon as the command has made the file, or some time later, and waits for the command's end."""
+        while not os.path.lexists(self.path(name)) and run.poll() is None:
+            pass
+        time.sleep(milliseconds / 1000)
+        run.send_signal(number)
+        self.assertEqual(run.wait(300), -number)
 
     def files(self, name=""):
         return sorted(os.listdir(self.path(name)))

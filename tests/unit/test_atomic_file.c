@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 
 #include "tests/support/test.h"
 
+#include "os/os_process.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_output.h"
 
@@ -478,6 +480,35 @@ TEST_IN_FOLDER(test_database_is_not_replaced) {
   assert_memory_equal(bytes, database, sizeof database);
   free(bytes);
   assert_int_equal(scratch_folder_count(folder), 1);
+}
+
+static void clean_nothing(void) {}
+
+/* Raises a signal after hold, and another one after it if twice; returns how the child process ended. */
+static int end_held(bool twice) {
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    os_on_end(clean_nothing);
+    os_end_release();
+    os_end_hold();
+    raise(SIGTERM);
+    if (twice)
+      raise(SIGINT);
+    else
+      os_end_release();
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* The first signal is kept, a second one ends the program. */
+TEST(test_signals_are_held) {
+  assert_int_equal(end_held(false), SIGTERM);
+  assert_int_equal(end_held(true), SIGINT);
 }
 
 /* Finds the name of the temporary file in the folder; "" if there is none. */

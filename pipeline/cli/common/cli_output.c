@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "os/os_files.h"
+#include "os/os_process.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/formats/colmap/colmap_records.h"
@@ -60,15 +61,27 @@ void unfinished_files_remove(void) {
   os_remove(new_database.path);
 }
 
-void database_list_new(const hs_colmap_database *database) {
-  const char *path = database ? colmap_new_path(database) : NULL;
-  if (!path || strlen(path) + sizeof "-journal" > sizeof new_database.journal) return;
-  snprintf(new_database.path, sizeof new_database.path, "%s", path);
-  snprintf(new_database.journal, sizeof new_database.journal, "%s-journal", path);
-  atomic_store(&new_database.is_listed, os_info_of_link(path, &new_database.file));
+void database_list_begin(const char *path) {
+  if (!os_exists(path)) os_end_hold();
 }
 
-void database_unlist(void) { atomic_store(&new_database.is_listed, false); }
+void database_list_new(const hs_colmap_database *database) {
+  const char *path = database ? colmap_new_path(database) : NULL;
+  if (path && strlen(path) + sizeof "-journal" <= sizeof new_database.journal) {
+    snprintf(new_database.path, sizeof new_database.path, "%s", path);
+    snprintf(new_database.journal, sizeof new_database.journal, "%s-journal", path);
+    atomic_store(&new_database.is_listed, os_info_of_link(path, &new_database.file));
+  }
+  os_end_release();
+}
+
+void database_unlist(void) {
+  if (!atomic_load(&new_database.is_listed)) return;
+  os_end_hold();
+  atomic_store(&new_database.is_listed, false);
+}
+
+void database_list_end(void) { os_end_release(); }
 
 /* ---- targets of features */
 

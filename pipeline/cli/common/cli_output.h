@@ -44,10 +44,14 @@ bool output_make_directories(const char *path);
    async-signal-safe functions (POSIX). */
 void unfinished_files_remove(void);
 
-/* Lists a database that opening has created, so that a signal which ends the program deletes it with its journal; null
-   is allowed. One at a time. database_unlist must be called before the commit and before closing; it may be called
-   again. */
+/* A signal which ends the program deletes a database that the program has created, with its journal. One at a time.
+   Signals are kept (os_end_hold) where the list does not say what is in the folder: from database_list_begin, before
+   opening, to database_list_new, after opening (null: opening failed), and from database_unlist, before the commit, to
+   database_list_end, after closing. Nothing is kept for a database that existed before; opening may wait for its lock.
+ */
+void database_list_begin(const char *path);
 void database_list_new(const hs_colmap_database *database);
 void database_unlist(void);
+void database_list_end(void);
 
 #endif

@@ -112,11 +112,11 @@ cli_exit merge_open_output(merge_output *output) {
     if (output_make_directories(output->location)) return CLI_DONE;
     return cli_fail(CLI_FAILED, COMMAND_MERGE, "cannot make the directory %s: %s", output->location, strerror(errno));
   }
-  if (database_open_sharing(output->set, output->location, HS_LAYOUT_UBC, output->sharing, &output->database, message,
-                            sizeof message) != HS_OK)
-    return cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", message);
+  database_list_begin(output->location);
+  const hs_status status = database_open_sharing(output->set, output->location, HS_LAYOUT_UBC, output->sharing,
+                                                 &output->database, message, sizeof message);
   database_list_new(output->database);
-  return CLI_DONE;
+  return status == HS_OK ? CLI_DONE : cli_fail(CLI_FAILED, COMMAND_MERGE, "%s", message);
 }
 
 cli_exit merge_commit(merge_output *output) {
@@ -128,6 +128,7 @@ cli_exit merge_commit(merge_output *output) {
 void merge_close_output(merge_output *output) {
   database_unlist();
   hs_colmap_close(output->database);
+  database_list_end();
   hs_colmap_close(output->source);
   hs_features_free(&output->features);
   free(output->merged);
