@@ -48,7 +48,8 @@ def _free_port():
 
 
 def _wait_for(address, server):
-    for _ in range(600):
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
         try:
             with urllib.request.urlopen(f"http://{address}/moto-api/", timeout=5):
                 return

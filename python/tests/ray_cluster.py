@@ -121,6 +121,6 @@ class InTheMiddle:
         return self
 
     def __exit__(self, *_):
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=300)
         if self._error:
             raise self._error

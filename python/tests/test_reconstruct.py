@@ -31,7 +31,7 @@ IncrementalPipelineOptions = GlobalPipelineOptions = Options
 def incremental_mapping(database, images, output, options, next_image_callback):
     if os.environ.get("HANG"):
         print("mapping", file=sys.stderr, flush=True)
-        ctypes.CDLL(None).sleep(60)  # native code: Python's handlers of signals wait for its end
+        ctypes.CDLL(None).sleep(300)  # native code: Python's handlers of signals wait for its end
     return {}
 def global_mapping(database, images, output, options): return {}
 """
@@ -540,7 +540,7 @@ def test_stopped_in_the_mapper(tmp_path, photographs, program, monkeypatch, numb
 
 
 def test_stopped_in_the_import(tmp_path):
-    (tmp_path / "numpy.py").write_text("import sys, time\nprint('importing', file=sys.stderr, flush=True)\ntime.sleep(60)\n")
+    (tmp_path / "numpy.py").write_text("import sys, time\nprint('importing', file=sys.stderr, flush=True)\ntime.sleep(300)\n")
     paths = os.pathsep.join([str(tmp_path), str(pathlib.Path(hartsift.__file__).parents[1])])
     with subprocess.Popen([sys.executable, "-m", "hartsift", "reconstruct", "-h"], env={**os.environ, "PYTHONPATH": paths},
                           stderr=subprocess.PIPE, text=True) as running:

@@ -38,11 +38,12 @@ class EarlierResults(EndlessCase):
         self.wait_for(lambda: waiting_in(run.stdout) > room - 1024)
         return run
 
-    def is_taken(self, run, number):
-        """Returns whether the process has received a signal that was sent to it."""
+    def waits_after(self, run, number):
+        """Returns how often the first thread has waited, or 0 while a signal that was sent to the process is not received."""
         with open(f"/proc/{run.pid}/status", encoding="ascii") as file:
-            pending = [int(line.split()[1], 16) for line in file if line.startswith(("ShdPnd:", "SigPnd:"))]
-        return not any(mask >> (number - 1) & 1 for mask in pending)
+            fields = dict(line.split(":", 1) for line in file)
+        is_pending = any(int(fields[name], 16) >> (number - 1) & 1 for name in ("ShdPnd", "SigPnd"))
+        return 0 if is_pending else int(fields["voluntary_ctxt_switches"])
 
     def assert_goes_on(self, kept):
         errors = self.batch("list.txt", "-o", self.folder_or_database, "--resume")[1]
@@ -65,8 +66,10 @@ class EarlierResults(EndlessCase):
         before = self.earlier()
         run = self.start_blocked("--edge", "9")
         run.send_signal(signal.SIGINT)
-        self.wait_for(lambda: self.is_taken(run, signal.SIGINT))
-        errors = run.communicate(timeout=120)[1].decode()
+        self.wait_for(lambda: self.waits_after(run, signal.SIGINT) > 0)
+        waits = self.waits_after(run, signal.SIGINT)
+        self.wait_for(lambda: self.waits_after(run, signal.SIGINT) > waits + 3)  # then it has acted on the signal
+        errors = run.communicate(timeout=300)[1].decode()
         self.assertEqual(run.returncode, FAILED, errors)
         self.assertIn("no image processed, the earlier run's results stay", errors)
         self.assertNotIn("--resume", errors)

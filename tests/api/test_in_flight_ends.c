@@ -121,7 +121,7 @@ TEST(test_destroyed_in_a_forked_child) {
     for (int i = 0; i < submitted; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60); /* ends a child that hangs */
+      alarm(300); /* ends a child that hangs */
       hs_destroy(c);
       _exit(0);
     }

@@ -65,7 +65,7 @@ class Stops(CommandCase):
                     for table in ("matches", "two_view_geometries")]
 
     def count(self, name):
-        with contextlib.closing(sqlite3.connect(self.path(name), timeout=30)) as database:
+        with contextlib.closing(sqlite3.connect(self.path(name), timeout=300)) as database:
             return database.execute("SELECT count(*) FROM matches").fetchone()[0]
 
     def undisturbed(self):

@@ -22,7 +22,7 @@ from command_case import COMMAND, CommandCase  # noqa: E402
 
 LIBRARY = os.environ.get("HARTSIFT_FAULTS_LIBRARY", "")
 CALLS_OF_A_KIND = int(os.environ.get("HARTSIFT_FAULTS_CALLS", "0" if os.environ.get("HARTSIFT_TESTS") == "whole" else "3"))
-TIMEOUT = 120
+TIMEOUT = 300
 
 # Errors that a system call can return, by the kinds of failing_calls.c. "short": half of the requested bytes are read
 # or written.

@@ -119,6 +119,6 @@ class EndlessCase(BatchCase):
 
     def end(self, run, number):
         run.send_signal(number)
-        errors = run.communicate(timeout=120)[1].decode()
+        errors = run.communicate(timeout=300)[1].decode()
         self.assertEqual(run.returncode, -signal.SIGKILL if number == signal.SIGKILL else FAILED, errors)
         return errors

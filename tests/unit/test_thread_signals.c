@@ -45,11 +45,11 @@ static bool blocked_by(long number, uint64_t *blocked) {
 }
 
 /* Reads the mask of a thread. The C library blocks all signals while a thread starts, so this waits until the thread's
- * mask leaves the signals of `wanted` unblocked, or for some seconds. */
+ * mask leaves the signals of `wanted` unblocked, or for some minutes. */
 static bool settled_mask(long number, uint64_t wanted, uint64_t *mask) {
   const struct timespec pause = {.tv_nsec = 1000000};
   bool is_there = blocked_by(number, mask);
-  for (int i = 0; i < 5000 && is_there && (*mask & wanted) != 0; i++) {
+  for (int i = 0; i < 300000 && is_there && (*mask & wanted) != 0; i++) {
     nanosleep(&pause, NULL);
     is_there = blocked_by(number, mask);
   }

@@ -43,7 +43,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #include "pipeline/frame/in_flight.c"
 #include "pipeline/frame/in_flight_workers.c"
 
-enum { SLOTS = 8, WORKERS = 2, PATIENCE_MS = 10000 };
+enum { SLOTS = 8, WORKERS = 2, PATIENCE_MS = 300000 };
 
 static void sleep_ms(long ms) {
   const struct timespec t = {0, ms * 1000000};
