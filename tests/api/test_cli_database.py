@@ -15,7 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import COMMAND, DONE, FAILED, USAGE, CommandCase, built_with, give_up_privileges, main  # noqa: E402
+from command_case import COMMAND, DONE, FAILED, USAGE, CommandCase, built_with, give_up_privileges, is_short, main  # noqa: E402
 
 PAIR_BASE = 2147483647
 # Two overlapping views: crops of one scene.
@@ -126,7 +126,7 @@ class Extract(Case):
         os.mkfifo(self.path("pipe.pgm"))  # nobody writes, so no run ends by itself
         os.symlink("absent.db", self.path("link.db"))
         before = self.files()
-        for moment in range(40):
+        for moment in range(12 if is_short() else 40):
             output, made = (("new.db", "new.db"), ("new.db", "new.db-journal"), ("link.db", "absent.db"))[moment % 3]
             run = subprocess.Popen([COMMAND, "extract", "pipe.pgm", "-o", output], cwd=self.folder, env=self.environment())
             self.end_when_made(run, made, moment // 3 % 4, signal.SIGTERM)
@@ -138,7 +138,7 @@ class Extract(Case):
         self.run_it("extract", "photos/b.pgm", "-o", "new.db", "-q")
         whole = self.ask("SELECT * FROM keypoints", name="new.db")
         os.unlink(self.path("new.db"))
-        for moment in range(40):
+        for moment in range(12 if is_short() else 40):
             run = subprocess.Popen([COMMAND, "extract", "photos/b.pgm", "-o", "new.db", "-q"], cwd=self.folder, env=self.environment())
             while not os.path.exists(self.path("new.db")) and run.poll() is None:
                 pass
