@@ -19,16 +19,11 @@ def serve():
     pytest.importorskip("moto", reason="moto is not installed")
     from pyarrow import fs
 
-    address = f"127.0.0.1:{_free_port()}"
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
     before = {name: os.environ.get(name) for name in keys}
     os.environ.update(keys)
-    host, port = address.split(":")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", host, "-p", port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    address, server = _start()
     try:
-        _wait_for(address, server)
         system = fs.S3FileSystem(endpoint_override=address, scheme="http", region="us-east-1", allow_bucket_creation=True)
         system.create_dir("photos")
         yield lambda path: f"s3://{path}?endpoint_override={address}&scheme=http&region=us-east-1", system
@@ -39,6 +34,17 @@ def serve():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
+def _start():
+    """Returns the address and the process of a server that answers. Another program may take its port before it does."""
+    for _ in range(5):
+        port = _free_port()
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if _answers(port, server):
+            return f"127.0.0.1:{port}", server
+    raise AssertionError("the server ends")
+
+
 def _free_port():
     """Returns a port below those that the system gives to others by itself, for example until the server uses it."""
     while True:
@@ -47,13 +53,15 @@ def _free_port():
             return one.getsockname()[1]
 
 
-def _wait_for(address, server):
+def _answers(port, server):
+    """Waits for the server; returns whether it answers, False if it has ended."""
     until = time.monotonic() + 300
-    while time.monotonic() < until:
+    while time.monotonic() < until and server.poll() is None:
         try:
-            with urllib.request.urlopen(f"http://{address}/moto-api/", timeout=5):
-                return
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/", timeout=5):
+                return server.poll() is None
         except OSError:
-            assert server.poll() is None, "the server ended"
             time.sleep(0.1)
-    raise AssertionError("the server does not answer")
+    server.kill()
+    server.wait()
+    return False
