@@ -18,6 +18,7 @@
 #include "cpu/primitives/primitive_variants.h"
 #include "cpu/ref/stages_ref.h"
 #include "cpu/simd/stages_simd.h"
+#include "os/os_process.h"
 
 /* Variants of one instruction set. For a null entry the entry of the next weaker set is used. */
 typedef struct cpu_variant {
@@ -44,6 +45,10 @@ static bool has_avx512(void) {
 static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 #endif
 
+#if HARTSIFT_HAVE_ISA_NEONDOT
+static bool has_neondot(void) { return os_has_dot_instructions(); }
+#endif
+
 /* The functions of one variant of matching. */
 #define MATCH_OPS(ISA)                                                                                                 \
   .match_work_bytes = match_work_bytes_##ISA, .squares_work_bytes = squares_work_bytes_##ISA,                          \
@@ -68,6 +73,16 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
       .pyramid_work_floats = pyramid_work_floats,                                                                      \
       .detect_work_bytes = detect_work_bytes,                                                                          \
       .octave = octave_##ISA,                                                                                          \
+      MATCH_OPS(ISA)                                                                                                   \
+    }                                                                                                                  \
+  }
+
+/* A variant that only matches; the other stages are those of the next weaker set. */
+#define MATCH_VARIANT(ISA, USABLE)                                                                                     \
+  {                                                                                                                    \
+    .name = #ISA, .usable = USABLE, .ops = {                                                                           \
+      .match = match_##ISA,                                                                                            \
+      .match_without_second = match_without_second_##ISA,                                                              \
       MATCH_OPS(ISA)                                                                                                   \
     }                                                                                                                  \
   }
@@ -100,14 +115,13 @@ static const cpu_variant variants[] = {
     SIMD_VARIANT(avx512, has_avx512),
 #endif
 #if HARTSIFT_HAVE_ISA_AVX512VNNI
-    {.name = "avx512vnni",
-     .usable = has_avx512vnni,
-     .ops = {.match = match_avx512vnni,
-             .match_without_second = match_without_second_avx512vnni,
-             MATCH_OPS(avx512vnni)}},
+    MATCH_VARIANT(avx512vnni, has_avx512vnni),
 #endif
 #if HARTSIFT_HAVE_ISA_NEON
     SIMD_VARIANT(neon, always),
+#endif
+#if HARTSIFT_HAVE_ISA_NEONDOT
+    MATCH_VARIANT(neondot, has_neondot),
 #endif
 };
 
@@ -273,6 +287,9 @@ static const function_variant function_variants[] = {
 #if HARTSIFT_HAVE_ISA_NEON
     FUNCTION_VARIANT(neon),
 #endif
+#if HARTSIFT_HAVE_ISA_NEONDOT
+    {"neondot", &prim_ops_neon, &two_view_ops_neon, dot_bytes_neondot},
+#endif
 };
 
 /* Returns the functions of a variant; all are null if the name is unknown or not usable. */
@@ -308,7 +325,10 @@ const prim_ops *cpu_choose_prims(void) { return limit_is_usable() ? chosen_funct
 const two_view_ops *cpu_choose_two_view(void) { return chosen_functions().two_view; }
 dot_bytes_function cpu_choose_dot(void) {
   if (!limit_is_usable()) return NULL;
-  /* This level has no other functions, so cpu_level_name does not return it. */
-  const dot_bytes_function best = limit_of_environment() ? NULL : cpu_dot_of("avx512vnni");
-  return best ? best : chosen_functions().dot;
+  if (limit_of_environment()) return chosen_functions().dot;
+  /* the last usable one: cpu_level_name returns no variant that only matches */
+  dot_bytes_function best = NULL;
+  for (size_t i = 0; i < sizeof function_variants / sizeof function_variants[0]; i++)
+    if (functions_of(function_variants[i].name).dot) best = function_variants[i].dot;
+  return best;
 }

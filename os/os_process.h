@@ -27,8 +27,9 @@ uint64_t os_address_bytes(void);
 
 /* ---- processor */
 
-/* True if an AArch64 processor has the instructions for CRC-32. */
+/* Return whether an AArch64 processor has the instructions for CRC-32, and for dot products of bytes. */
 bool os_has_crc_instructions(void);
+bool os_has_dot_instructions(void);
 
 /* ---- texts and numbers */
 

@@ -52,15 +52,19 @@ uint64_t os_address_bytes(void) {
 
 /* ---- processor */
 
-bool os_has_crc_instructions(void) {
-#if defined(__APPLE__)
-  return true; /* every Mac with such a processor has them */
-#elif defined(__aarch64__) && defined(__linux__)
-  return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+#if defined(__aarch64__) && defined(__linux__)
+bool os_has_crc_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
+bool os_has_dot_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
 #else
-  return false;
+/* Every Mac with such a processor has them. */
+#  ifdef __APPLE__
+enum { HAS_INSTRUCTIONS = 1 };
+#  else
+enum { HAS_INSTRUCTIONS = 0 };
+#  endif
+bool os_has_crc_instructions(void) { return HAS_INSTRUCTIONS; }
+bool os_has_dot_instructions(void) { return HAS_INSTRUCTIONS; }
 #endif
-}
 
 /* ---- texts and numbers */
 

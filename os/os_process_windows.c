@@ -43,13 +43,13 @@ uint64_t os_address_bytes(void) {
 
 /* ---- processor */
 
-bool os_has_crc_instructions(void) {
 #ifdef __aarch64__
-  return IsProcessorFeaturePresent(PF_ARM_V8_CRC32_INSTRUCTIONS_AVAILABLE);
+bool os_has_crc_instructions(void) { return IsProcessorFeaturePresent(PF_ARM_V8_CRC32_INSTRUCTIONS_AVAILABLE); }
+bool os_has_dot_instructions(void) { return IsProcessorFeaturePresent(PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE); }
 #else
-  return false;
+bool os_has_crc_instructions(void) { return false; }
+bool os_has_dot_instructions(void) { return false; }
 #endif
-}
 
 /* ---- texts and numbers */
 

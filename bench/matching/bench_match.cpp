@@ -263,7 +263,7 @@ int print_limits(size_t count, int repeats) {
   make_list(8, view, count, &far.u8[1], &far.f32[1]);
   std::printf("%zu x %zu descriptors, one thread, least processor time of %d, ms\n\n", count, count, repeats);
   std::printf("| |limit|all comparisons|limit with the bound|near|far|\n|---|--:|--:|--:|--:|--:|\n");
-  for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon"}) {
+  for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot"}) {
     const contender c = ours(variant, 1, false, false);
     if (!c.context) continue;
     const rates r = rates_of(variant);
@@ -301,7 +301,7 @@ int main(int argc, char **argv) {
   std::vector<contender> all = {{"OpenCV L2 f32", nullptr, true, false, false, {}, {}},
                                 {"OpenCV L2SQR f32", nullptr, true, false, true, {}, {}},
                                 {"OpenCV L2 u8", nullptr, false, false, false, {}, {}}};
-  for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon"})
+  for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot"})
     for (int kind = 0; kind < 4; kind++) {
       /* sse2 emulates fused multiply-add, so it is not timed */
       if (kind >= 2 && std::strcmp(variant, "sse2") == 0) continue;

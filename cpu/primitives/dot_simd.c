@@ -2,6 +2,15 @@
 #include "cpu/primitives/primitive_variants.h"
 #include "cpu/simd/simd.h"
 
+#if SIMD_ISA == SIMD_ISA_avx512vnni || SIMD_ISA == SIMD_ISA_neondot
+/* Adds the products from number i on. */
+static void add_rest(const int8_t *asking, const int8_t *answering, size_t stride, size_t i, size_t length,
+                     int32_t products[DOT_ANSWERS]) {
+  for (; i < length; i++)
+    for (size_t k = 0; k < DOT_ANSWERS; k++) products[k] += asking[i] * answering[k * stride + i];
+}
+#endif
+
 #if SIMD_ISA == SIMD_ISA_avx512vnni
 
 enum { STEP = 64 }; /* bytes of a vector */
@@ -30,12 +39,33 @@ void SIMD_NAME(dot_bytes)(const int8_t *asking, const int8_t *answering, size_t 
   products[1] = (int32_t)((uint32_t)total(sum_b) - added);
   products[2] = (int32_t)((uint32_t)total(sum_c) - added);
   products[3] = (int32_t)((uint32_t)total(sum_d) - added);
-  for (; i < length; i++) {
-    products[0] += asking[i] * a[i];
-    products[1] += asking[i] * b[i];
-    products[2] += asking[i] * c[i];
-    products[3] += asking[i] * d[i];
+  add_rest(asking, answering, stride, i, length, products);
+}
+
+#elif SIMD_ISA == SIMD_ISA_neondot
+
+enum { STEP = 16 }; /* bytes of a vector */
+
+static simd_i32 load(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
+
+void SIMD_NAME(dot_bytes)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
+                          int32_t products[DOT_ANSWERS]) {
+  const int8_t *a = answering, *b = a + stride, *c = b + stride, *d = c + stride;
+  const simd_i32 zero = simd_i32_set1(0);
+  simd_i32 sum_a = zero, sum_b = zero, sum_c = zero, sum_d = zero;
+  size_t i = 0;
+  for (; length - i >= STEP; i += STEP) {
+    const simd_i32 one = load(asking + i);
+    sum_a = simd_dot_signed(sum_a, load(a + i), one);
+    sum_b = simd_dot_signed(sum_b, load(b + i), one);
+    sum_c = simd_dot_signed(sum_c, load(c + i), one);
+    sum_d = simd_dot_signed(sum_d, load(d + i), one);
   }
+  products[0] = simd_i32_sum(sum_a);
+  products[1] = simd_i32_sum(sum_b);
+  products[2] = simd_i32_sum(sum_c);
+  products[3] = simd_i32_sum(sum_d);
+  add_rest(asking, answering, stride, i, length, products);
 }
 
 #else

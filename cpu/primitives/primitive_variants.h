@@ -64,5 +64,6 @@ DOT_DECLARE(avx2);
 DOT_DECLARE(avx512);
 DOT_DECLARE(avx512vnni);
 DOT_DECLARE(neon);
+DOT_DECLARE(neondot);
 
 #endif

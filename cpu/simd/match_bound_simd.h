@@ -29,12 +29,17 @@
 /* Lanes of the products: 32 bits where four bytes are multiplied in one instruction, else 16. */
 #if DOT_VALUES == 4
 typedef int32_t bound_lane;
-#  define BOUND_FINENESS                 2
-#  define BOUND_VALUES                   4 /* values that a lane multiplies in one product */
-#  define BOUND_LANE_MIN                 INT32_MIN
-#  define BOUND_LANE_MAX                 INT32_MAX
-#  define BOUND_LANE_BITS                1 /* bits of a lane in the results of bound_gt_bits */
-#  define bound_dot(sum, row, column)    simd_dot_bytes((sum), (row), (column))
+#  define BOUND_FINENESS  2
+#  define BOUND_VALUES    4 /* values that a lane multiplies in one product */
+#  define BOUND_LANE_MIN  INT32_MIN
+#  define BOUND_LANE_MAX  INT32_MAX
+#  define BOUND_LANE_BITS 1 /* bits of a lane in the results of bound_gt_bits */
+#  if SIMD_ISA == SIMD_ISA_neondot
+#    define bound_dot(sum, row, column) simd_dot_signed((sum), (row), (column))
+#    define BOUND_SHIFT                 0
+#  else
+#    define bound_dot(sum, row, column) simd_dot_bytes((sum), (row), (column))
+#  endif
 #  define bound_set1(v)                  simd_i32_set1(v)
 #  define bound_gt_bits(a, b)            simd_bits(simd_i32_gt((a), (b)))
 #  define bound_max(a, b)                simd_i32_max((a), (b))
@@ -52,6 +57,10 @@ typedef int16_t bound_lane;
 #  define bound_max(a, b)                simd_i16_max((a), (b))
 #  define bound_select_gt(a, b, yes, no) simd_i16_select_gt((a), (b), (yes), (no))
 #endif
+/* Added to the values of rows, whose bytes are unsigned except with signed products. */
+#ifndef BOUND_SHIFT
+#  define BOUND_SHIFT (64 * BOUND_FINENESS)
+#endif
 
 enum {
   BOUND_STEPS = MATCH_BOUND_VALUES / BOUND_VALUES,
@@ -62,12 +71,11 @@ enum {
   BOUND_PACKED = 256,                                     /* descriptors that a chunk packs, in whole panels */
   BOUND_SEED_STEP = 16, /* one of so many panels is searched for the first candidates */
   BOUND_WORDS = MATCH_LENGTH / 2,
-  BOUND_DIRECTIONS = 32,            /* MATCH_BOUND_VALUES rounded up to whole vectors */
-  BOUND_COUNT_MIN = 256,            /* shortest second list for which the bound saves time */
-  BOUND_SHIFT = 64 * BOUND_FINENESS /* added to the values of rows, because their bytes are unsigned */
+  BOUND_DIRECTIONS = 32, /* MATCH_BOUND_VALUES rounded up to whole vectors */
+  BOUND_COUNT_MIN = 256  /* shortest second list for which the bound saves time */
 };
 _Static_assert(BOUND_PACKED % BOUND_PANEL == 0 && BOUND_ROWS % (int)TILE_ROWS == 0, "whole panels and tiles");
-_Static_assert(BOUND_SHIFT > BOUND_FINENESS * (int)MATCH_BOUND_MAX &&
+_Static_assert((BOUND_SHIFT == 0 || BOUND_SHIFT > BOUND_FINENESS * (int)MATCH_BOUND_MAX) &&
                    BOUND_SHIFT + BOUND_FINENESS * (int)MATCH_BOUND_MAX <= (DOT_VALUES == 4 ? 255 : 127) &&
                    BOUND_FINENESS * (int)MATCH_BOUND_MAX <= INT8_MAX,
                "values of rows and columns fit their bytes");
@@ -153,7 +161,7 @@ static void bound_pack_one(const bound_list *l, uint64_t j, int32_t table[BOUND_
     for (int i = 0; i < BOUND_VALUES; i++) {
       const int value = bound.values[BOUND_VALUES * k + i];
       bytes |= (BOUND_VALUES == 1 ? (uint32_t)value : (uint32_t)(uint8_t)value) << 8 * i;
-      shifted |= (uint32_t)(value + BOUND_SHIFT) << 8 * i;
+      shifted |= (uint32_t)(uint8_t)(value + BOUND_SHIFT) << 8 * i;
       sum += value;
     }
     l->rows[j * BOUND_STEPS + (uint64_t)k] = (int32_t)(BOUND_VALUES == 4 ? shifted : shifted | shifted << 16);

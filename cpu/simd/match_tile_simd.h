@@ -7,8 +7,8 @@
  * key is the square (23 bits) shifted left by KEY_BITS, with the candidate's number in the low bits. The smaller
  * key belongs to the nearer candidate; if squares are equal, to the one with the lower number. The top bit is
  * inverted, so that signed comparisons order keys. ab comes from products of 16-bit pairs, which are exact because
- * both values are below 2^8. If the processor multiplies bytes, it comes from products of b and a - 128: ab = (a -
- * 128) b + 128 sum(b), whose last term is part of b's constant.
+ * both values are below 2^8, or from products of bytes. AVX-512's instruction multiplies unsigned by signed bytes, so
+ * there ab = (a - 128) b + 128 sum(b), whose last term is part of b's constant.
  *
  * Float values: fma over the differences, as match_square_f32; squares and numbers in separate vectors.
  */
@@ -21,11 +21,19 @@
 #include "cpu/simd/simd.h"
 #include "stages/match.h"
 
+/* DOT_VALUES: number of values that a lane multiplies in one product. ROW_BIAS: what is subtracted from values of rows.
+ */
 #if SIMD_ISA == SIMD_ISA_avx512vnni
-#  define DOT_VALUES 4 /* number of bytes that a lane multiplies in one product */
+#  define DOT_VALUES 4
+#  define ROW_BIAS   128u
 #  define simd_dot   simd_dot_bytes
+#elif SIMD_ISA == SIMD_ISA_neondot
+#  define DOT_VALUES 4
+#  define ROW_BIAS   0u
+#  define simd_dot   simd_dot_unsigned
 #else
 #  define DOT_VALUES 2
+#  define ROW_BIAS   0u
 #  define simd_dot   simd_dot_i16
 #endif
 
@@ -226,7 +234,7 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
 /* Inputs of the tiles of matching: the second list packed into panels, and rows of the first list packed into
  * words. Included by each file that is built for an instruction set. */
 
-/* Pack DOT_VALUES bytes into a word: bytes of the unsigned operand, and bytes of the signed one. */
+/* Pack DOT_VALUES bytes of a column into a word, and of a row, less ROW_BIAS. */
 SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 #if DOT_VALUES == 4
   uint32_t word;
@@ -238,11 +246,7 @@ SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 }
 
 SIMD_INLINE uint32_t row_word(const uint8_t *values) {
-#if DOT_VALUES == 4
-  return column_word(values) ^ 0x80808080u; /* v - 128 as a signed byte */
-#else
-  return column_word(values);
-#endif
+  return column_word(values) ^ ROW_BIAS * 0x01010101u; /* inverting the top bit of v gives v - 128 as a signed byte */
 }
 
 /* Return |v|^2, and the part of a square that depends on the column alone. */
@@ -253,13 +257,9 @@ SIMD_INLINE uint32_t norm_of(const uint8_t *v) {
 }
 
 SIMD_INLINE int32_t column_part(const uint8_t *v) {
-  uint32_t part = norm_of(v);
-  if (DOT_VALUES == 4) {
-    uint32_t sum = 0;
-    for (int k = 0; k < MATCH_LENGTH; k++) sum += v[k];
-    part -= 256u * sum;
-  }
-  return (int32_t)part;
+  uint32_t sum = 0;
+  for (int k = 0; k < MATCH_LENGTH; k++) sum += v[k];
+  return (int32_t)(norm_of(v) - 2 * ROW_BIAS * sum);
 }
 
 /* Return the bytes of a packed row, and of a packed panel. */

@@ -23,9 +23,11 @@
 #define SIMD_ISA_avx2   2
 #define SIMD_ISA_avx512 3
 #define SIMD_ISA_neon   4
-/* avx512 plus dot products of bytes, used by integer matching */
+/* avx512 and neon plus dot products of bytes, used by integer matching */
 #define SIMD_ISA_avx512vnni 5
+#define SIMD_ISA_neondot    6
 #define SIMD_ISA            SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
+#define SIMD_IS_NEON        (SIMD_ISA == SIMD_ISA_neon || SIMD_ISA == SIMD_ISA_neondot)
 
 #define SIMD_INLINE static inline
 /* A function with this mark is inlined, and so compiled for each set of constants in its calls. */
@@ -37,10 +39,10 @@
 #  include "cpu/simd/simd_avx2.h"
 #elif SIMD_ISA == SIMD_ISA_sse2
 #  include "cpu/simd/simd_sse2.h"
-#elif SIMD_ISA == SIMD_ISA_neon
+#elif SIMD_IS_NEON
 #  include "cpu/simd/simd_neon.h"
 #else
-#  error "HARTSIFT_ISA must be sse2, avx2, avx512, avx512vnni or neon"
+#  error "HARTSIFT_ISA must be sse2, avx2, avx512, avx512vnni, neon or neondot"
 #endif
 
 /* ------------------------------------------------- common to every instruction set */
@@ -59,7 +61,7 @@ SIMD_INLINE int simd_all(simd_mask m) { return simd_bits(m) == (1u << SIMD_WIDTH
 
 enum { QUAD_WIDTH = 4 };
 
-#if SIMD_ISA == SIMD_ISA_sse2 || SIMD_ISA == SIMD_ISA_neon
+#if SIMD_ISA == SIMD_ISA_sse2 || SIMD_IS_NEON
 typedef simd_f32 simd_quad;
 SIMD_INLINE simd_quad quad_load(const float *p) { return simd_load(p); }
 SIMD_INLINE void quad_store(float *p, simd_quad v) { simd_store(p, v); }
@@ -80,7 +82,7 @@ SIMD_INLINE simd_quad quad_fma(simd_quad a, simd_quad b, simd_quad c) { return _
 
 /* Four int32. even: lanes 0 and 2 of a, then of b. odd: lanes 1 and 3 of a, then of b. follow: the last lane of a, then
  * the first three of b. */
-#if SIMD_ISA == SIMD_ISA_neon
+#if SIMD_IS_NEON
 typedef int32x4_t simd_quad_i32;
 SIMD_INLINE simd_quad_i32 quad_i32_load(const int32_t *p) { return vld1q_s32(p); }
 SIMD_INLINE void quad_i32_store(int32_t *p, simd_quad_i32 v) { vst1q_s32(p, v); }

@@ -86,7 +86,16 @@ SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   const int16x8_t p = vreinterpretq_s16_s32(a), q = vreinterpretq_s16_s32(b);
   return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(p), vget_low_s16(q)), vmull_high_s16(p, q)));
 }
-/* 16-bit lanes, whose sums wrap. Adds the product of each lane. Instructions for bytes would give as many products. */
+#if SIMD_ISA == SIMD_ISA_neondot
+/* Return sum plus the four products of each lane's bytes, of which all are unsigned, or all signed. */
+SIMD_INLINE simd_i32 simd_dot_unsigned(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return vreinterpretq_s32_u32(vdotq_u32(vreinterpretq_u32_s32(sum), vreinterpretq_u8_s32(a), vreinterpretq_u8_s32(b)));
+}
+SIMD_INLINE simd_i32 simd_dot_signed(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+}
+#endif
+/* 16-bit lanes, whose sums wrap. Adds the product of each lane. Widening products of bytes would be as many. */
 #define SIMD_I16_VALUES 1
 SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return vreinterpretq_s32_s16(

@@ -260,8 +260,8 @@ HS_API const hs_option_info *hs_option_describe(size_t index);
    or gets the reason of a failure (at most message_bytes, zero-terminated). After success the message is "", or says
    why HS_DEVICE_AUTO does not use a GPU that is present (its memory is full, another program has it, ...). hs_create is
    hs_create_explained without the message. Two environment variables narrow the choice. HARTSIFT_CPU (ref, sse2, avx2,
-   avx512, avx512vnni, neon) selects the instruction set, HARTSIFT_DEVICE (auto, cpu, cuda, cuda:0..9, hybrid) what
-   HS_DEVICE_AUTO means.
+   avx512, avx512vnni, neon, neondot) selects the instruction set, HARTSIFT_DEVICE (auto, cpu, cuda, cuda:0..9, hybrid)
+   what HS_DEVICE_AUTO means.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE. */
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);
 HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message,

@@ -6,7 +6,7 @@
 #include "cpu/dispatch.h"
 
 TEST(every_variant_agrees) {
-  static const char *const variants[] = {"ref", "sse2", "avx2", "avx512", "avx512vnni", "neon"};
+  static const char *const variants[] = {"ref", "sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot"};
   static const size_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 255, 1000, 8192, DOT_LENGTH_MAX};
   SCOPED_MEMORY int8_t *bytes = malloc((DOT_ANSWERS + 1) * (size_t)DOT_LENGTH_MAX);
   uint32_t random = 3;

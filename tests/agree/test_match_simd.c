@@ -12,7 +12,7 @@
 #include "os/os_process.h"
 #include "tests/support/stage_planes.h"
 
-static const char *const variants[] = {"sse2", "avx2", "avx512", "avx512vnni", "neon"};
+static const char *const variants[] = {"sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot"};
 enum { VARIANTS = sizeof variants / sizeof variants[0], GUARD = 64 };
 
 typedef enum value_style { RANDOM, FEW_VALUES, ALL_EQUAL, EXTREMES, NEAR_DUPLICATES, NOT_FINITE } value_style;

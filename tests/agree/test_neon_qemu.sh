@@ -41,10 +41,18 @@ fail() {
   exit 1
 }
 
-qemu-aarch64 "$build/hartsift" info >"$build/info.log"
-for stage in base blur halve detect orient describe match; do
-  grep -q "^  $stage: neon$" "$build/info.log" || fail "stage $stage does not use NEON"
-done
+# check_variants PROCESSOR MATCH: the variants that a processor gets; MATCH is that of matching.
+check_variants() {
+  local variant stage
+  qemu-aarch64 -cpu "$1" "$build/hartsift" info >"$build/info.log"
+  for stage in base blur halve detect orient describe match; do
+    variant=neon
+    if [ "$stage" = match ]; then variant=$2; fi
+    grep -q "^  $stage: $variant$" "$build/info.log" || fail "$1: stage $stage is not $variant"
+  done
+}
+check_variants max neondot
+check_variants cortex-a57 neon
 
 # run_logged NAME COMMAND...: a line when it has passed, the whole output when not.
 run_logged() {

@@ -100,9 +100,9 @@ static void add_backend(const char *name, const char *variant, int32_t threads, 
 }
 
 BEFORE_TESTS() {
-  static const char *const names[] = {"ref", "sse2", "avx2", "avx512", "avx512vnni", "neon"};
-  static const char *const variants[] = {"match=ref",    "match=sse2",       "match=avx2",
-                                         "match=avx512", "match=avx512vnni", "match=neon"};
+  static const char *const names[] = {"ref", "sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot"};
+  static const char *const variants[] = {"match=ref",        "match=sse2", "match=avx2",   "match=avx512",
+                                         "match=avx512vnni", "match=neon", "match=neondot"};
   backends[backend_count++] = (backend){"no context", NULL};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (cpu_variant_ops(names[i])) add_backend(names[i], variants[i], 1, HS_DEVICE_CPU);

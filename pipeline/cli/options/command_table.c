@@ -238,7 +238,7 @@ const text_pair text_exit_statuses[] = {
 };
 
 const text_pair text_environment[] = {
-    {"HARTSIFT_CPU", "ref, sse2, avx2, avx512, avx512vnni or neon: use no better instruction set than this"},
+    {"HARTSIFT_CPU", "ref, sse2, avx2, avx512, avx512vnni, neon or neondot: use no better instruction set than this"},
     {"HARTSIFT_DEVICE", "auto, cpu, cuda:N or hybrid: what --device auto may use"},
     {NULL, NULL},
 };
