@@ -1,8 +1,8 @@
 /*
  * Measures hartsift from inside: bench_hartsift MODE [ARGUMENT ...].
  *
- * Without a mode it lists the modes. Their usage is at the top of bench/hartsift/mode_<MODE>.c. Users run `hartsift
- * bench`.
+ * Without a mode, or with --help, it lists the modes. Their usage is at the top of bench/hartsift/mode_<MODE>.c. Users
+ * run `hartsift bench`.
  */
 #include "bench/hartsift/bench_modes.h"
 
@@ -32,14 +32,15 @@ static const struct {
 };
 
 int main(int argc, char **argv) {
+  const bool lists = argc < 2 || strcmp(argv[1], "--help") == 0;
   for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-    if (argc < 2) printf("%-12s%s\n", modes[i].name, modes[i].what);
-    if (argc < 2 || strcmp(argv[1], modes[i].name) != 0) continue;
+    if (lists) printf("%-12s%s\n", modes[i].name, modes[i].what);
+    if (lists || strcmp(argv[1], modes[i].name) != 0) continue;
     if (modes[i].run) return modes[i].run(argc - 1, argv + 1);
     (void)bench_fail("this build has no CUDA backend");
     return 77;
   }
-  if (argc < 2) return 0;
+  if (lists) return 0;
   fprintf(stderr, "bench_hartsift: there is no mode '%s'\n", argv[1]);
   return 2;
 }

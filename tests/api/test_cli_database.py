@@ -217,7 +217,7 @@ class Match(Case):
         self.assertEqual([(record["image_a"], record["image_b"]) for record in records],
                          [("a.pgm", "b.pgm"), ("a.pgm", "c.pgm"), ("b.pgm", "c.pgm")])
         self.assertIn("3 pairs verified", errors)
-        self.assertRegex(errors, r", \d+ ms, \d+ pairs a second\n$")
+        self.assertRegex(errors, r", \d+ ms, \d+\.\d pairs a second\n$")
         rows = self.ask("SELECT m.pair_id, m.rows, g.rows, g.config, length(m.data), length(g.data), length(F), length(H)"
                         " FROM matches m JOIN two_view_geometries g USING (pair_id) ORDER BY 1")
         self.assertEqual([row[0] for row in rows], [PAIR_BASE + 2, PAIR_BASE + 3, 2 * PAIR_BASE + 3])

@@ -314,7 +314,7 @@ void pair_output_end(pair_output *output) {
   const double seconds = progress_line_seconds(&output->line);
   name_devices(totals->done > 0 ? output->devices : NULL, devices, sizeof devices);
   if (totals->done > 0)
-    snprintf(rate, sizeof rate, ", %.0f pairs a second", progress_line_rate(&output->line, totals->done));
+    snprintf(rate, sizeof rate, ", %.1f pairs a second", progress_line_rate(&output->line, totals->done));
   cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %s%zu failed), %" PRIu64 " matches%s, %.0f ms%s%s",
            output->images->path, output->images->count, output->images->count == 1 ? "" : "s", totals->pairs,
            totals->pairs == 1 ? "" : "s", totals->kept, stored, totals->failed, totals->matches, verified,
