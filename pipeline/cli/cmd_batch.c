@@ -66,6 +66,13 @@ static cli_exit read_own_options(batch_job *job) {
   if (!database_options_are_used(job->set, job->format == HS_FORMAT_COLMAP_DB, message, sizeof message) ||
       !database_camera_choose(job->set, &camera, message, sizeof message))
     return usage(message);
+  return CLI_DONE;
+}
+
+/* Reads --devices. Counting GPUs starts the driver, so the number of images must be known. */
+static cli_exit choose_devices(batch_job *job) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  cli_choose_gpu_queues(job->list.count / (size_t)job->shards);
   const cli_exit result = cli_parse_devices(job->set, &job->devices, message, sizeof message);
   if (result != CLI_DONE) cli_error(COMMAND_BATCH, "%s", message);
   return result;
@@ -272,6 +279,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   const option_value *masks = &job->set->values[OPTION_MASKS];
   const char *mask_folder = masks->is_set ? masks->text : NULL;
   result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0], mask_folder, line_end) : result;
+  result = result == CLI_DONE ? choose_devices(job) : result;
   if (result == CLI_DONE) {
     note_findings(job);
     cli_fill_options(job->set, &job->options, &job->expert);
@@ -305,9 +313,6 @@ cli_exit cmd_batch(const option_set *set) {
     free(job);
     return result;
   }
-  /* sets as many hardware queues as a GPU's workers have streams, because work in a shared queue waits for earlier
-     work; a value that the user has set stays */
-  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "16", false);
   job->set = set;
   job->manifest.journal = -1;
   result = prepare_and_run(job);

@@ -245,8 +245,8 @@ class Batch:
         value_range, exif, jpeg_scale, max_image_size, strict: of files, as for ``hartsift.extract``.
         options: as for ``Extractor``.
 
-    For the full rate of a GPU set the environment variable ``CUDA_DEVICE_MAX_CONNECTIONS=16`` before the GPU is first
-    used.
+    A run of fewer than 500 images on a GPU ends earlier with ``CUDA_DEVICE_MAX_CONNECTIONS=2`` in the environment before
+    the GPU is first used; longer runs need CUDA's eight.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots  # noqa: E402
@@ -29,6 +30,7 @@ class FakeBatch(BatchCase):
         lines = self.read("log.txt").decode().splitlines()
         self.assertEqual(lines[-1], "alive: 0")
         signals = lines.pop(-3)
+        self.queues = lines.pop(-3)
         if "--devices" in arguments:  # a signal must not end the process in a thread of the driver
             self.assertNotEqual(signals, "signals: open")
         return output, errors, [line.split(": ")[1].split(", ") for line in lines[:-1]]
@@ -52,6 +54,17 @@ class FakeBatch(BatchCase):
             _, _, gpus = self.batch_on("gpus=2", ["--devices", devices], folder)
             self.assertEqual(self.features(folder), expected, devices)
             self.assertEqual(gpus[1][0], "entered")
+
+    def test_queues_by_the_number_of_images(self):
+        """Two hardware queues for a short run, eight for a long one, unless the user names a number."""
+        for count, options, queues in ((499, (), 2), (500, (), 8), (998, ("--shard", "2/2"), 2), (1000, ("--shard", "2/2"), 8),
+                                       (500, ("--devices", "all"), 8)):
+            names = self.list_of([f"absent/{number}.pgm" for number in range(count)])
+            self.on("gpus=2", "batch", names, "-o", f"queues-{count}", *(options or ("--device", "cuda")), status=FAILED)
+            self.assertEqual(self.queues, f"queues: {queues}", f"{count} {options}")
+        with unittest.mock.patch.dict(os.environ, CUDA_DEVICE_MAX_CONNECTIONS="5"):
+            self.on("gpus=2", "batch", names, "-o", "own", "--device", "cuda", status=FAILED)
+        self.assertEqual(self.queues, "queues: 5")
 
     def test_a_gpu_that_has_two_names(self):
         for devices in ("auto,cuda:0", "cuda:0,hybrid"):

@@ -354,6 +354,14 @@ static cli_exit conclude(const extract_job *job) {
   return job->is_lost || (job->failed > 0 && job->failed == job->images.count) ? CLI_FAILED : CLI_DONE;
 }
 
+/* Counting GPUs starts the driver, so the number of images must be known. */
+static cli_exit choose_gpus(extract_job *job) {
+  const colmap_value *values = job->options->values;
+  cli_choose_gpu_queues(job->images.count);
+  const bool is_right = colmap_choose_gpus(&values[COLMAP_EXTRACTION_GPU], &values[COLMAP_EXTRACTION_GPUS], &job->gpus);
+  return is_right ? CLI_DONE : CLI_FAILED;
+}
+
 static cli_exit prepare(extract_job *job) {
   const colmap_value *values = job->options->values;
   const int64_t size = values[COLMAP_MAX_IMAGE_SIZE].integer;
@@ -365,6 +373,7 @@ static cli_exit prepare(extract_job *job) {
   if (!colmap_cameras_choose(&job->cameras, job->options)) return CLI_FAILED;
   cli_exit result = fill_features(values, &job->features);
   if (result == CLI_DONE) result = colmap_images_read(&job->images, job->options);
+  if (result == CLI_DONE) result = choose_gpus(job);
   if (result == CLI_DONE) result = read_masks(job);
   if (result == CLI_DONE) result = open_database(job->options, &job->database);
   if (result == CLI_DONE) result = check_camera(job);
@@ -387,13 +396,8 @@ cli_exit colmap_extract(const colmap_options *options) {
   stop_signals signals;
   extract_job *job = calloc(1, sizeof *job);
   if (!job) return fail("", hs_status_string(HS_ERR_MEMORY));
-  /* A GPU needs as many hardware queues as its workers have streams. A setting of the user stays. */
-  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "16", false);
   job->options = options;
-  const colmap_value *values = options->values;
-  cli_exit result = CLI_FAILED;
-  if (colmap_choose_gpus(&values[COLMAP_EXTRACTION_GPU], &values[COLMAP_EXTRACTION_GPUS], &job->gpus))
-    result = prepare(job);
+  cli_exit result = prepare(job);
   stop_signals_block(&signals); /* the signals stay blocked in threads that are started later */
   if (result == CLI_DONE && job->wanted_count > 0) {
     result = start_batch(job);

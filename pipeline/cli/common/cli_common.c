@@ -198,6 +198,12 @@ void cli_shorten_gpu_start(const hs_options *options) {
   hide_other_gpus(options->device_index);
 }
 
+enum { IMAGES_OF_MANY_QUEUES = 500 };
+
+void cli_choose_gpu_queues(size_t images) {
+  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", images < IMAGES_OF_MANY_QUEUES ? "2" : "8", false);
+}
+
 static cli_exit make_context(const option_set *set, hs_options *options, hs_context **context) {
   char message[CLI_MESSAGE_BYTES] = "";
   cli_shorten_gpu_start(options);

@@ -40,6 +40,7 @@ static _Thread_local cuda_graph recording;
 
 static const char *log_path;
 static const char *signals_at_start = "unknown"; /* SIGTERM in the first call, which starts threads */
+static char queues_at_start[16];                 /* hardware queues that the environment names in the first call */
 
 static void write_log(void) {
   FILE *out = fopen(log_path, "w");
@@ -47,6 +48,7 @@ static void write_log(void) {
   for (int32_t i = 0; i < fake.gpu_count; i++)
     fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, fake.gpus[i].entered ? "entered" : "untouched",
             (unsigned long long)fake.gpus[i].launches);
+  fprintf(out, "queues: %s\n", queues_at_start);
   fprintf(out, "signals: %s\n", signals_at_start);
   fprintf(out, "decoded: %llu\n", (unsigned long long)fake.decoded);
   fprintf(out, "alive: %lld\n", (long long)fake.alive);
@@ -174,6 +176,8 @@ const char *device_error_text(void) {
 /* A driver starts threads in its first call. */
 static void start_driver(void) {
   fake_read();
+  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  snprintf(queues_at_start, sizeof queues_at_start, "%s", queues ? queues : "not set");
 #ifndef _WIN32
   sigset_t blocked;
   if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0)

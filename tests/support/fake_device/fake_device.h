@@ -4,7 +4,7 @@
  *
  * A test configures the machine and its failures; all allocated objects are counted. A separate program takes the
  * configuration from the environment: HARTSIFT_FAKE_DEVICE="gpus=2,memory=512,others=100", in MiB; see fake_read. With
- * log=FILE the program writes to FILE which GPUs got a CUDA context.
+ * log=FILE the program writes to FILE which GPUs got a CUDA context, and with how many queues.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_DEVICE_H
 #define HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_DEVICE_H
