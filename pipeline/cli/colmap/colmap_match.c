@@ -15,11 +15,13 @@
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/text_cursor.h"
 
+enum { DEVICE_NAME_BYTES = 16 }; /* "cuda:1234567890" */
+
 typedef struct matcher {
   const colmap_options *options;
   option_set set; /* options of hartsift match --database */
   match_database_plan plan;
-  char device[32];
+  char devices[COLMAP_GPUS_MAX * DEVICE_NAME_BYTES];
   char *pairs; /* value of --pairs */
 } matcher;
 
@@ -39,15 +41,19 @@ static cli_exit set_option(matcher *m, option_id id, const char *text) {
 
 enum { THREADS_END = 1024, TRIALS_END = 100000000 }; /* more has no effect */
 
-static cli_exit set_device(matcher *m) {
+/* Matches on the CPU, or on every GPU of the list: options --device, or --devices for several. */
+static cli_exit set_devices(matcher *m) {
   const colmap_value *values = m->options->values;
   const int64_t threads = values[COLMAP_MATCHING_THREADS].integer;
   char number[NUMBER_TEXT_BYTES];
   colmap_gpus gpus;
   if (!colmap_choose_gpus(&values[COLMAP_MATCHING_GPU], &values[COLMAP_MATCHING_GPUS], &gpus)) return CLI_FAILED;
-  snprintf(m->device, sizeof m->device, "%s", "cpu");
-  if (gpus.count > 0) snprintf(m->device, sizeof m->device, "cuda:%d", (int)gpus.each[0]);
-  cli_exit result = set_option(m, OPTION_DEVICE, m->device);
+  snprintf(m->devices, sizeof m->devices, "%s", "cpu");
+  size_t used = 0;
+  for (int32_t i = 0; i < gpus.count; i++)
+    used += (size_t)snprintf(m->devices + used, sizeof m->devices - used, "%scuda:%d", i == 0 ? "" : ",",
+                             (int)gpus.each[i]);
+  cli_exit result = set_option(m, gpus.count > 1 ? OPTION_DEVICES : OPTION_DEVICE, m->devices);
   if (result != CLI_DONE || threads <= 0) return result;
   (void)number_from_int(threads < THREADS_END ? threads : THREADS_END, number);
   return set_option(m, OPTION_THREADS, number);
@@ -117,7 +123,7 @@ static cli_exit prepare(matcher *m, const colmap_options *options) {
     result = fail(database_path(m), "is no database: feature_extractor makes it");
   if (result == CLI_DONE) result = set_matching(m);
   if (result == CLI_DONE) result = set_verification(m);
-  return result == CLI_DONE ? set_device(m) : result;
+  return result == CLI_DONE ? set_devices(m) : result;
 }
 
 /* ------------------------------------------------------------------ pairs by a rule */
