@@ -94,6 +94,59 @@ TEST_ON_DATABASE(test_numbers_that_come_back) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM keypoints"), 4);
 }
 
+static bool has_entry(hs_colmap_database *database, uint32_t a, uint32_t b) {
+  colmap_pair_state found;
+  assert_int_equal(colmap_look_at_pair(database, a, b, &found), HS_OK);
+  return found.matches >= 0 || found.verified >= 0;
+}
+
+/* Between colmap_hold and colmap_release pairs are found as without, in any order, whatever gaps there are. */
+TEST_ON_DATABASE(test_looking_at_many_pairs) {
+  enum { ORDERS = 3, PAIRS = IMAGES * (IMAGES - 1) / 2 };
+  static const uint32_t pairs[PAIRS][2] = {{1, 2}, {1, 3}, {1, 4}, {2, 3}, {2, 4}, {3, 4}};
+  static const size_t orders[ORDERS][PAIRS] = {{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}, {2, 5, 0, 4, 1, 3}};
+  fill(f);
+  for (unsigned present = 0; present < 1u << PAIRS; present++) { /* one bit for each pair */
+    colmap_tables_run(f->path, "DELETE FROM matches; DELETE FROM two_view_geometries");
+    hs_colmap_database *writer = colmap_fixture_open(f, 0, 0);
+    for (size_t i = 0; i < PAIRS; i++)
+      if (present >> i & 1) add_pair(writer, pairs[i][0], pairs[i][1]);
+    colmap_fixture_finish(writer);
+    scoped_database *database = colmap_fixture_open(f, 0, 0);
+    assert_int_equal(hs_colmap_commit(database), HS_OK);
+    for (size_t order = 0; order < ORDERS; order++) {
+      colmap_hold(database);
+      for (size_t i = 0; i < PAIRS; i++) {
+        const size_t at = orders[order][i];
+        assert_int_equal(has_entry(database, pairs[at][1], pairs[at][0]), present >> at & 1);
+      }
+      colmap_release(database);
+    }
+  }
+}
+
+/* A gap is forgotten at the end of the calls, because another program may then fill it. */
+TEST_ON_DATABASE(test_a_gap_that_is_filled) {
+  fill(f);
+  colmap_tables_run(f->path, "DELETE FROM matches; DELETE FROM two_view_geometries");
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  colmap_hold(database);
+  assert_false(has_entry(database, 1, 2));
+  assert_false(has_entry(database, 1, 3));
+  colmap_release(database);
+  hs_colmap_database *writer = colmap_fixture_open(f, 0, 0);
+  add_pair(writer, 1, 3);
+  colmap_fixture_finish(writer);
+  assert_true(has_entry(database, 1, 3));
+  colmap_hold(database);
+  assert_false(has_entry(database, 1, 2));
+  assert_true(has_entry(database, 1, 3));
+  colmap_release(database);
+  add_pair(database, 1, 2); /* the lock has ended, so this handle can write */
+  assert_true(has_entry(database, 1, 2));
+}
+
 TEST_ON_DATABASE(test_looking_at_pairs) {
   colmap_pair_state found;
   fill(f);

@@ -277,7 +277,8 @@ cli_exit doubtful_pairs_settle(const doubtful_plan *plan) {
 
 /* ---- sorting of pairs by their entries in the database */
 
-enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024 };
+/* HELD_PAIRS: number of pairs for which the database stays locked; their lists may have megabytes */
+enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024, HELD_PAIRS = 1024 };
 
 /* Kinds of invalid entries. */
 typedef enum stale_kind { STALE_BEYOND, STALE_DAMAGED, STALE_KINDS } stale_kind;
@@ -405,7 +406,12 @@ cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pai
     s.stale[i] = calloc(source->images->count + 1, sizeof *s.stale[i]);
     done = done && s.stale[i];
   }
-  for (size_t i = 0; done && i < pairs->count; i++) done = sort_pair(&s, pairs->each[i]);
+  for (size_t i = 0; done && i < pairs->count;) {
+    const size_t end = pairs->count - i < HELD_PAIRS ? pairs->count : i + HELD_PAIRS;
+    colmap_hold(source->database);
+    for (; done && i < end; i++) done = sort_pair(&s, pairs->each[i]);
+    colmap_release(source->database);
+  }
   if (done)
     report_stale(&s);
   else

@@ -12,6 +12,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/colmap/colmap_records.h"
 
 enum { COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096, COLMAP_OPEN_TRIES = 10, COLMAP_POLL_MS = 5 };
@@ -130,6 +131,18 @@ hs_status hs_colmap_commit(hs_colmap_database *database) {
   database->in_transaction = false;
   database->is_new = false;
   return HS_OK;
+}
+
+void colmap_hold(hs_colmap_database *database) {
+  /* without a transaction of its own each call takes and ends the lock itself */
+  database->is_held = !database->in_transaction && colmap_run(database, "BEGIN") == HS_OK;
+  database->gap_first = database->gap_end = 0;
+}
+
+void colmap_release(hs_colmap_database *database) {
+  if (database->is_held && sqlite3_get_autocommit(database->sqlite) == 0)
+    (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
+  database->is_held = false;
 }
 
 /* ------------------------------------------------------------------ opening and closing */
