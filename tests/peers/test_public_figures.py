@@ -20,6 +20,7 @@ try:
     import public_data
     import public_extractors
     import public_measures as measures
+    import public_saved
     import public_scenes
     import public_tables
 except ImportError as error:
@@ -28,6 +29,13 @@ except ImportError as error:
 
 MODE = ROOT / "bench/modes/public.py"
 SHAPES = (480, 640), (480, 640)
+
+
+def public_mode():
+    spec = importlib.util.spec_from_file_location("public_mode", MODE)
+    mode = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mode)
+    return mode
 
 
 def turned(angle):
@@ -191,15 +199,66 @@ class Files(unittest.TestCase):
             self.assertIn("missing: ", run.stderr)
 
     def test_a_part_of_a_line_is_dropped(self):
-        spec = importlib.util.spec_from_file_location("public_mode", MODE)
-        mode = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(mode)
+        mode = public_mode()
         with tempfile.TemporaryDirectory() as folder:
             measures_file = pathlib.Path(folder) / "measures.jsonl"
             measures_file.write_text('{"row": "a"}\n{"row": "b', encoding="utf-8")
             self.assertEqual(mode.read_records(measures_file), [{"row": "a"}])
             mode.Store(pathlib.Path(folder), False).add({"row": "b"})
             self.assertEqual(measures_file.read_text(encoding="utf-8"), '{"row": "a"}\n{"row": "b"}\n')
+
+
+class Machines(unittest.TestCase):
+    """Measures of a machine with a GPU and of another one."""
+
+    def test_saved_features_give_the_same_measures(self):
+        mode, shift = public_mode(), numpy.array([[1, 0, 3], [0, 1, 0], [0, 0, 1.0]])
+        points = {"a": numpy.random.default_rng(5).uniform(20, 90, (60, 2)).astype(numpy.float32)}
+        points["b"] = points["a"] + numpy.array((3, 0), numpy.float32)
+        group = public_data.Group([public_data.Pair("oxford", "s", "a", "b", shift)],
+                                  {name: lambda: numpy.zeros((100, 120, 3), numpy.uint8) for name in "ab"})
+        method = mock.Mock(gray=True)
+        method.extract.side_effect = [public_extractors.Features(points[name].astype(float)) for name in "abab"]
+        method.match.return_value = numpy.stack([numpy.arange(50), numpy.arange(50) + 1], 1)
+        found = []
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder)
+            public_saved.save(out / "row.npz", method, {"oxford": group}, public_extractors.prepared)
+            for name, kind, source in (("run", mode.Run, method), ("saved", mode.SavedRun, public_saved.Saved(out / "row.npz"))):
+                store = mode.Store(out / name, False)
+                kind(store, source, group, {"row": "x, 9", "group": "oxford"}).all(1)
+                found.append([{key: value for key, value in record.items() if "ms" not in key} for record in store.records])
+        self.assertEqual(len(found[0]), 3)
+        self.assertEqual(found[0], found[1])
+
+    def test_measures_of_two_machines_are_joined(self):
+        mode = public_mode()
+        pair = {"group": "oxford", "scene": "a", "kind": "pair", "first": "1", "second": "2", "matches": 9, "rep": 0.5, "score": 0.4,
+                "mma1": 0.1, "mma3": 0.2, "mma5": 0.3, "maa": 1.0}
+        picture = {"group": "oxford", "kind": "picture", "first": "1", "features": 7}
+        with tempfile.TemporaryDirectory() as folder:
+            for machine, rows in (("cpu", {"hartsift root, 2000": 1.0, "PopSift, 2000": 0.75}), ("gpu", {"PopSift, 2000": 0.25, "CV-CUDA, 2000": 0.5})):
+                store = mode.Store(pathlib.Path(folder) / machine, False)
+                for row, maa in rows.items():
+                    store.add({**pair, "row": row, "maa": maa})
+                    store.add({**picture, "row": row})
+                about = {"date": "day", "commit": "c", "processor": machine, "versions": {}, **({"gpu": "H100"} if machine == "gpu" else {})}
+                (pathlib.Path(folder) / machine / "machine.json").write_text(json.dumps(about))
+                times = {"hartsift root, 2000": {"extract_ms": len(rows), "match_ms": 1}}
+                (pathlib.Path(folder) / machine / f"times_{machine.upper()}.json").write_text(json.dumps(times))
+            run = subprocess.run([sys.executable, "-B", str(MODE), "--tables", f"{folder}/cpu", f"{folder}/gpu"], capture_output=True, text=True,
+                                 check=True)
+        self.assertIn("day, commit c, cpu; .\n\nday, commit c, H100, gpu; .", run.stdout)
+        self.assertIn("|-root|CPU ms|GPU ms|", run.stdout)
+        self.assertIn("|1.000±.000||2/1|2/1|", run.stdout)
+        self.assertIn("|PopSift|2000|7|9|.500±.000|.400±.000|.100±.000|.200±.000|.750±.000|-.250±.000|||", run.stdout)
+        self.assertIn("|CV-CUDA|2000|7|9|.500±.000|.400±.000|.100±.000|.200±.000|.500±.000|-.500±.000|||", run.stdout)
+
+    def test_rows_of_devices(self):
+        cpu, gpu = public_extractors.methods(), public_extractors.methods("cuda")
+        self.assertEqual({row for row in cpu if row in gpu}, set(public_extractors.networks()))
+        self.assertTrue({"COLMAP GPU, 8000", "CV-CUDA, 4000", "PopSift, 2000"} <= set(gpu))
+        self.assertIn("hartsift root, 2000", public_extractors.timed_methods("cuda"))
 
 
 class Tables(unittest.TestCase):
@@ -213,7 +272,7 @@ class Tables(unittest.TestCase):
                 records.append({"row": row, "group": "oxford", "kind": "picture", "first": scene, "features": 7, "ms": 12})
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "times_gpu.json").write_text(json.dumps({"hartsift root, 2000": {"extract_ms": 0.5, "match_ms": 0.25}}))
-            text = public_tables.tables(pathlib.Path(folder), records)
+            text = public_tables.tables([pathlib.Path(folder)], records)
         self.assertEqual(re.findall(r"^\|(\d) pairs\|", text, re.M), ["4", "2"])
         self.assertEqual(text.count("|DISK+LightGlue|2000|7|"), 1)
         self.assertEqual(text.count("|.500±.000|-.500±.000||"), 2)
