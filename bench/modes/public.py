@@ -31,6 +31,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -282,6 +283,8 @@ def main():
         return 0
     if arguments.output is None:
         parser.error("expected FOLDER and OUTPUT, --list, or --tables OUTPUT")
+    if arguments.device != "cpu" and not arguments.saved and not shutil.which("nvidia-smi"):
+        parser.error("--device cuda needs a GPU, but there is no nvidia-smi here; --saved measures what a machine with one saved")
     if arguments.every < 1:
         parser.error("expected --every 1 or more")
     import public_data  # pylint: disable=import-outside-toplevel

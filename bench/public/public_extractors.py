@@ -1,7 +1,8 @@
 """The programs compared on public pictures, each with the same two calls: features of a picture, matches of two pictures.
 
 A method's detect(image) is what is timed, and features(found) turns its result into Features; extract does both. Features are
-whatever its match needs, with `points`: float [N, 2], pixel centres whole. SIFT of every program is matched in the same way: each the nearest of the other, both ratios below RATIO.
+whatever its match needs, with `points`: float [N, 2], pixel centres whole. SIFT of every program is matched in the same way: each the
+nearest of the other, both ratios below RATIO.
 """
 import contextlib
 import dataclasses

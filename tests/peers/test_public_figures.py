@@ -7,6 +7,7 @@ import importlib.util
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -253,6 +254,12 @@ class Machines(unittest.TestCase):
         self.assertIn("|1.000±.000||2/1|2/1|", run.stdout)
         self.assertIn("|PopSift|2000|7|9|.500±.000|.400±.000|.100±.000|.200±.000|.750±.000|-.250±.000|||", run.stdout)
         self.assertIn("|CV-CUDA|2000|7|9|.500±.000|.400±.000|.100±.000|.200±.000|.500±.000|-.500±.000|||", run.stdout)
+
+    @unittest.skipIf(shutil.which("nvidia-smi"), "a GPU")
+    def test_a_missing_gpu_is_named(self):
+        run = subprocess.run([sys.executable, "-B", str(MODE), "none", "none", "--device", "cuda"], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("--device cuda needs a GPU", run.stderr)
 
     def test_rows_of_devices(self):
         cpu, gpu = public_extractors.methods(), public_extractors.methods("cuda")
