@@ -245,8 +245,8 @@ class Batch:
         value_range, exif, jpeg_scale, max_image_size, strict: of files, as for ``hartsift.extract``.
         options: as for ``Extractor``.
 
-    A run of fewer than 500 images on a GPU ends earlier with ``CUDA_DEVICE_MAX_CONNECTIONS=2`` in the environment before
-    the GPU is first used; longer runs need CUDA's eight.
+    The environment variable ``CUDA_DEVICE_MAX_CONNECTIONS``, set before the GPU is first used, is best 2 for fewer than
+    500 images, 8 (CUDA's default) for more, and 16 for thousands.
     """
 
     def __init__(

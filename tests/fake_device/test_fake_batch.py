@@ -56,9 +56,9 @@ class FakeBatch(BatchCase):
             self.assertEqual(gpus[1][0], "entered")
 
     def test_queues_by_the_number_of_images(self):
-        """Two hardware queues for a short run, eight for a long one, unless the user names a number."""
+        """Two, eight or 16 hardware queues by the number of images, unless the user names a number."""
         for count, options, queues in ((499, (), 2), (500, (), 8), (998, ("--shard", "2/2"), 2), (1000, ("--shard", "2/2"), 8),
-                                       (500, ("--devices", "all"), 8)):
+                                       (4999, ("--devices", "all"), 8), (5000, (), 16)):
             names = self.list_of([f"absent/{number}.pgm" for number in range(count)])
             self.on("gpus=2", "batch", names, "-o", f"queues-{count}", *(options or ("--device", "cuda")), status=FAILED)
             self.assertEqual(self.queues, f"queues: {queues}", f"{count} {options}")

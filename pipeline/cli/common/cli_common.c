@@ -198,10 +198,12 @@ void cli_shorten_gpu_start(const hs_options *options) {
   hide_other_gpus(options->device_index);
 }
 
-enum { IMAGES_OF_MANY_QUEUES = 500 };
+/* Numbers of images from which eight and 16 queues are faster, on an H100. */
+enum { IMAGES_OF_8_QUEUES = 500, IMAGES_OF_16_QUEUES = 5000 };
 
 void cli_choose_gpu_queues(size_t images) {
-  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", images < IMAGES_OF_MANY_QUEUES ? "2" : "8", false);
+  const char *queues = images < IMAGES_OF_8_QUEUES ? "2" : images < IMAGES_OF_16_QUEUES ? "8" : "16";
+  os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", queues, false);
 }
 
 static cli_exit make_context(const option_set *set, hs_options *options, hs_context **context) {
