@@ -167,10 +167,10 @@ def main(words):
         command = [packer, f"--create={values['-o']}", "-64", *mode]
         for image in images:
             kind, number = "elf" if image.startswith("sm_") else "ptx", image.split("_")[1]
-            if number not in known:
+            if number.rstrip("a") not in known:
                 sys.exit(f"No NVRTC library here knows {image}")
             path = pathlib.Path(folder, image)
-            code = known[number].compile(source, image, options)
+            code = known[number.rstrip("a")].compile(source, image, options)
             path.write_bytes(code if kind == "elf" else code.rstrip(b"\0"))
             command.append(f"--image3=kind={kind},sm={number},file={path}")
         if packer:

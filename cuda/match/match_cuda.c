@@ -6,54 +6,36 @@
 #include "stages/portable.h"
 
 LAUNCH_MODULE(match_cuda)
-LAUNCH_MODULE(match_many)
 LAUNCH_MODULE(match_guided)
 LAUNCH_MODULE(match_products)
 LAUNCH_MODULE(match_tiles)
 LAUNCH_MODULE(neighbours_cuda)
 MATCH_KERNELS(LAUNCH_KERNEL)
-MATCH_MANY_KERNELS(LAUNCH_KERNEL)
 MATCH_GUIDED_KERNELS(LAUNCH_KERNEL)
 MATCH_PRODUCTS_KERNELS(LAUNCH_KERNEL)
 MATCH_TILES_KERNELS(LAUNCH_KERNEL)
 NEIGHBOURS_KERNELS(LAUNCH_KERNEL)
 
-enum {
-  PAIR_TILES_MAX = 1024, /* few enough that summing the counts before a tile is cheap */
-  WORK_ALIGNMENT = 256
-};
-
-/* Blocks of MATCH_THREADS. */
-static launch_shape shape_of(uint32_t blocks, cuda_stream stream) {
-  return (launch_shape){launch_1d(blocks), launch_1d(MATCH_THREADS), 0, stream};
-}
-
-static uint32_t blocks_of(uint64_t threads) { return (uint32_t)((threads + MATCH_THREADS - 1u) / MATCH_THREADS); }
+enum { PAIR_TILES_MAX = 1024 }; /* few enough that summing the counts before a tile is cheap */
 
 static uint32_t strips_of(uint32_t count) { return (count + MATCH_STRIP - 1u) / MATCH_STRIP; }
 
 /* ------------------------------------------------------------------ work */
 
-/* Returns the next array of `count` elements in the work. */
-static void *work_array(void *base, size_t *offset, size_t count, size_t bytes) {
-  void *at = base ? (unsigned char *)base + *offset : NULL;
-  *offset += (count * bytes + WORK_ALIGNMENT - 1u) / WORK_ALIGNMENT * WORK_ALIGNMENT;
-  return at;
-}
-
 size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool guided, void *base,
                               cuda_match_work *work) {
   const size_t rows = first_count, columns = second_count, strips = (columns + MATCH_STRIP - 1u) / MATCH_STRIP;
   size_t bytes = 0;
-  work->tile_counts = work_array(base, &bytes, PAIR_TILES_MAX, sizeof(uint32_t));
-  work->first_norms = work_array(base, &bytes, rows, sizeof(int32_t));
-  work->second_base = work_array(base, &bytes, strips * MATCH_STRIP, sizeof(int32_t));
-  work->first_best = work_array(base, &bytes, rows, sizeof(uint64_t));
-  work->first_second = work_array(base, &bytes, rows, sizeof(uint64_t));
-  work->second_best = work_array(base, &bytes, columns, sizeof(uint64_t));
-  work->second_second = work_array(base, &bytes, columns, sizeof(uint64_t));
-  work->first_positions = work_array(base, &bytes, guided ? rows : 0, sizeof(match_position));
-  work->second_positions = work_array(base, &bytes, guided ? columns : 0, sizeof(match_position));
+  *work = (cuda_match_work){0};
+  work->tile_counts = match_array(base, &bytes, PAIR_TILES_MAX, sizeof(uint32_t));
+  work->first_norms = match_array(base, &bytes, rows, sizeof(int32_t));
+  work->second_base = match_array(base, &bytes, strips * MATCH_STRIP, sizeof(int32_t));
+  work->first_best = match_array(base, &bytes, rows, sizeof(uint64_t));
+  work->first_second = match_array(base, &bytes, rows, sizeof(uint64_t));
+  work->second_best = match_array(base, &bytes, columns, sizeof(uint64_t));
+  work->second_second = match_array(base, &bytes, columns, sizeof(uint64_t));
+  work->first_positions = match_array(base, &bytes, guided ? rows : 0, sizeof(match_position));
+  work->second_positions = match_array(base, &bytes, guided ? columns : 0, sizeof(match_position));
   return bytes;
 }
 
@@ -73,14 +55,14 @@ stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_wo
   assert(args->first.count <= CUDA_MATCH_COUNT_MAX && args->second.count <= CUDA_MATCH_COUNT_MAX);
   const uint64_t items = (uint64_t)p.first_count + p.second_padded;
   if (items == 0) return STAGE_OK;
-  return launch_match_norms_kernel(shape_of(blocks_of(items * MATCH_LANES), stream), p);
+  return launch_match_norms_kernel(match_shape(match_blocks(items * MATCH_LANES), stream), p);
 }
 
 stage_status cuda_match_positions_launch(const match_guide *guide, bool of_second, const void *keypoints,
                                          uint32_t count, match_position *positions, cuda_stream stream) {
   assert((uintptr_t)keypoints % sizeof(float) == 0 && count <= CUDA_MATCH_COUNT_MAX);
   if (count == 0) return STAGE_OK;
-  return launch_match_positions_kernel(shape_of(blocks_of(count), stream), *guide, of_second, keypoints, count,
+  return launch_match_positions_kernel(match_shape(match_blocks(count), stream), *guide, of_second, keypoints, count,
                                        positions);
 }
 
@@ -223,8 +205,8 @@ stage_status cuda_match_settle_launch(const match_args *args, const cuda_match_w
   const uint64_t items = (uint64_t)args->first.count + back_count;
   assert(!grouped || args->type == MATCH_U8);
   if (items == 0) return STAGE_OK;
-  return grouped ? launch_match_settle_group_kernel(shape_of(blocks_of(items * WARP_LANES), stream), both)
-                 : launch_match_settle_kernel(shape_of(blocks_of(items), stream), both);
+  return grouped ? launch_match_settle_group_kernel(match_shape(match_blocks(items * WARP_LANES), stream), both)
+                 : launch_match_settle_kernel(match_shape(match_blocks(items), stream), both);
 }
 
 /* Returns the features in a tile: first's features are cut into at most PAIR_TILES_MAX tiles, one block each. */
@@ -235,7 +217,7 @@ static uint32_t pair_tile(uint32_t count) {
 
 stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_stream stream) {
   const uint32_t tile = pair_tile(args->count), tiles = args->count ? (args->count + tile - 1u) / tile : 1u;
-  const launch_shape shape = shape_of(tiles, stream);
+  const launch_shape shape = match_shape(tiles, stream);
   assert(args->count <= CUDA_MATCH_COUNT_MAX && tiles <= PAIR_TILES_MAX && (uintptr_t)args->pairs % 16u == 0);
   const stage_status st = launch_match_count_kernel(shape, *args, tile);
   return st == STAGE_OK ? launch_match_pairs_kernel(shape, *args, tile) : st;
@@ -280,47 +262,6 @@ stage_status cuda_match_nearest_launch(const match_args *args, const cuda_match_
   return st == STAGE_OK ? cuda_match_settle_launch(args, work, grouped, stream) : st;
 }
 
-/* ------------------------------------------------------------------ many pairs of images */
-
-size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image) {
-  size_t bytes = 0;
-  image->count = count;
-  image->descriptors = work_array(base, &bytes, count, MATCH_LENGTH);
-  image->norms = work_array(base, &bytes, count, sizeof(int32_t));
-  image->base = work_array(base, &bytes, (size_t)strips_of(count) * MATCH_STRIP, sizeof(int32_t));
-  return bytes;
-}
-
-stage_status cuda_match_image_launch(const cuda_match_image *image, cuda_stream stream) {
-  const uint32_t padded = strips_of(image->count) * MATCH_STRIP;
-  assert((uintptr_t)image->descriptors % 16u == 0 && image->count <= CUDA_MATCH_COUNT_MAX);
-  if (image->count == 0) return STAGE_OK;
-  return launch_match_image_kernel(shape_of(blocks_of((uint64_t)padded * MATCH_LANES), stream), *image, padded);
-}
-
-void cuda_match_task_layout(cuda_match_task *t, bool mutual, void *keys, size_t *key_bytes, void *nearest,
-                            size_t *nearest_bytes) {
-  const size_t rows = t->first.count, columns = t->second.count;
-  t->first_best = work_array(keys, key_bytes, rows, sizeof(uint64_t));
-  t->first_second = work_array(keys, key_bytes, rows, sizeof(uint64_t));
-  t->second_best = work_array(keys, key_bytes, columns, sizeof(uint64_t));
-  t->second_second = work_array(keys, key_bytes, columns, sizeof(uint64_t));
-  t->forward = work_array(nearest, nearest_bytes, rows, sizeof(match_nearest));
-  t->backward = mutual ? work_array(nearest, nearest_bytes, columns, sizeof(match_nearest)) : NULL;
-}
-
-stage_status cuda_match_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
-  assert(args->count > 0 && args->count <= (uint32_t)GRID_Y_MAX);
-  stage_status st = device_fill(args->keys, 0xff, args->key_bytes, stream); /* MATCH_NO_KEY is all ones */
-  if (st == STAGE_OK) st = cuda_match_products_many_launch(args, stream);
-  const uint64_t items = (uint64_t)args->rows_most + (args->mutual ? args->columns_most : 0);
-  const launch_shape shape = {launch_2d(blocks_of(items * WARP_LANES), args->count), launch_1d(MATCH_THREADS), 0,
-                              stream};
-  if (st == STAGE_OK && items > 0) st = launch_match_settle_many_kernel(shape, args->tasks);
-  if (st != STAGE_OK) return st;
-  return launch_match_pairs_many_kernel(shape_of(args->count, stream), args->tasks, args->limits);
-}
-
 /* ------------------------------------------------------------------ neighbours */
 
 static rows_args rows_of(const squares_args *args, float bound) {
@@ -330,16 +271,16 @@ static rows_args rows_of(const squares_args *args, float bound) {
 stage_status cuda_neighbours_nearest_launch(const squares_args *args, float bound, uint32_t k, match_neighbour *nearest,
                                             cuda_stream stream) {
   assert(k >= 1 && k <= NEIGHBOURS_MAX && args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
-  return launch_neighbours_nearest_kernel(shape_of(args->rows, stream), rows_of(args, bound), k, nearest);
+  return launch_neighbours_nearest_kernel(match_shape(args->rows, stream), rows_of(args, bound), k, nearest);
 }
 
 stage_status cuda_neighbours_count_launch(const squares_args *args, float bound, uint32_t *counts, cuda_stream stream) {
   assert(args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
-  return launch_neighbours_count_kernel(shape_of(args->rows, stream), rows_of(args, bound), counts);
+  return launch_neighbours_count_kernel(match_shape(args->rows, stream), rows_of(args, bound), counts);
 }
 
 stage_status cuda_neighbours_list_launch(const squares_args *args, float bound, const uint32_t *starts,
                                          match_neighbour *found, cuda_stream stream) {
   assert(args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
-  return launch_neighbours_list_kernel(shape_of(args->rows, stream), rows_of(args, bound), starts, found);
+  return launch_neighbours_list_kernel(match_shape(args->rows, stream), rows_of(args, bound), starts, found);
 }

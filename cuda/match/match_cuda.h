@@ -20,6 +20,31 @@ typedef enum cuda_match_variant { CUDA_MATCH_TENSOR, CUDA_MATCH_TENSOR_NARROW, C
 /* Maximum number of descriptors in a list. */
 #define CUDA_MATCH_COUNT_MAX 0x7fffff00u
 
+/* Lists are padded to a multiple of this. */
+enum { CUDA_MATCH_PADDING = 128 };
+
+/* An image's features. */
+typedef struct cuda_match_image {
+  uint8_t *descriptors; /* [padded][128], 16-byte aligned; packed if cuda_match_has_rows */
+  int32_t *norms;       /* [count] squared norms */
+  int32_t *base;        /* [padded] norm << 8 | number */
+  uint32_t count;       /* at most CUDA_MATCH_COUNT_MAX */
+} cuda_match_image;
+
+/* One pair of images. The keys of all tasks are in one block of memory; forward and backward results may be
+ * anywhere. */
+typedef struct cuda_match_task {
+  cuda_match_image first, second;
+  uint64_t *first_best, *first_second, *second_best, *second_second;
+  match_nearest *forward, *backward; /* without rows; backward: null unless mutual */
+  match_pair *pairs;                 /* [first.count]; may be mapped host memory, as may pair_count */
+  uint32_t *pair_count;
+  /* Of match_rows.cu, in this order; all ones before a launch, but for `list`. */
+  uint32_t *claims;    /* counters: match_kernels.h */
+  uint32_t *unclaimed; /* a bit for each of second's features */
+  uint32_t *list;      /* second's features that are claimed */
+} cuda_match_task;
+
 /* Intermediate memory of the launchers below. */
 typedef struct cuda_match_work {
   int32_t *first_norms;                  /* squared norms of first's 8-bit descriptors */
@@ -28,6 +53,7 @@ typedef struct cuda_match_work {
   uint64_t *second_best, *second_second; /* the same for second's features */
   match_position *first_positions, *second_positions; /* for cuda_match_positions_launch; unused without a guide */
   uint32_t *tile_counts;                              /* number of pairs in each tile of first's features */
+  cuda_match_task rows;                               /* of cuda_match_rows_layout; zeros without */
 } cuda_match_work;
 
 /* Lays out the work from `base` on (null: only the size is valid). Returns its bytes. guided: with memory for
@@ -43,6 +69,19 @@ stage_status cuda_match_positions_launch(const match_guide *guide, bool of_secon
 /* Writes args->forward and, unless null, args->backward, as match_ref. args->work is not used. */
 stage_status cuda_match_nearest_launch(const match_args *args, const cuda_match_work *work, cuda_match_variant variant,
                                        cuda_stream stream);
+
+/* Whether the current device runs match_rows.cu. */
+bool cuda_match_has_rows(void);
+
+/* Lays out work->rows from `base` on (null: only the size is valid), after cuda_match_work_layout. Returns its bytes;
+ * 0: these lists are faster without on the current device. */
+size_t cuda_match_rows_layout(const match_args *args, void *base, cuda_match_work *work);
+
+/* Writes the pairs that args->limits keep, by ascending first, and their number, as cuda_match_nearest_launch and
+ * cuda_match_pairs_launch. args->forward and args->backward are undefined afterwards; backward is null if one direction
+ * is requested. */
+stage_status cuda_match_kept_launch(const match_args *args, const cuda_match_work *work, match_pair *pairs,
+                                    uint32_t *pair_count, cuda_stream stream);
 
 /* Inputs and outputs of cuda_match_pairs_launch. pairs and pair_count may be mapped host memory. */
 typedef struct cuda_match_pairs_args {
@@ -62,32 +101,14 @@ stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_str
  *
  * All pointers are device memory unless said otherwise. */
 
-/* An image's features. */
-typedef struct cuda_match_image {
-  uint8_t *descriptors; /* [count][128], 16-byte aligned */
-  int32_t *norms;       /* squared norms */
-  int32_t *base;        /* norm << 8 | number, padded to complete strips of 64 */
-  uint32_t count;       /* at most CUDA_MATCH_COUNT_MAX */
-} cuda_match_image;
-
 /* Lays out an image from `base` on (null: only the size is valid). Returns its bytes. */
 size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image);
 
 /* Computes norms and base from the descriptors. */
 stage_status cuda_match_image_launch(const cuda_match_image *image, cuda_stream stream);
 
-/* One pair of images. The keys of all tasks are in one block of memory; forward and backward results may be
- * anywhere. */
-typedef struct cuda_match_task {
-  cuda_match_image first, second;
-  uint64_t *first_best, *first_second, *second_best, *second_second;
-  match_nearest *forward, *backward; /* backward: null unless mutual */
-  match_pair *pairs;                 /* [first.count]; may be mapped host memory, as may pair_count */
-  uint32_t *pair_count;
-} cuda_match_task;
-
-/* Lays out a task's keys and nearest lists, and adds their bytes to the two totals. keys, nearest: start addresses,
- * or null. */
+/* Lays out a task's keys, claims and nearest lists, and adds their bytes to the two totals. keys, nearest: start
+ * addresses, or null. */
 void cuda_match_task_layout(cuda_match_task *task, bool mutual, void *keys, size_t *key_bytes, void *nearest,
                             size_t *nearest_bytes);
 

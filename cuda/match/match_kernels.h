@@ -19,6 +19,27 @@ enum { MATCH_KEY_SHIFT = 8, MATCH_KEY_NUMBER = 255 };
 
 enum { MATCH_THREADS = 256, MATCH_LANES = 8 /* lanes per descriptor, 16 bytes each */ };
 
+#ifndef __CUDACC__
+
+/* Blocks of MATCH_THREADS. */
+static inline launch_shape match_shape(uint32_t blocks, cuda_stream stream) {
+  return (launch_shape){launch_1d(blocks), launch_1d(MATCH_THREADS), 0, stream};
+}
+
+static inline uint32_t match_blocks(uint64_t threads) {
+  return (uint32_t)((threads + MATCH_THREADS - 1u) / MATCH_THREADS);
+}
+
+/* Returns the next array of `count` elements in memory from `base` on; null without a base. */
+static inline void *match_array(void *base, size_t *offset, size_t count, size_t bytes) {
+  enum { ALIGNMENT = 256 };
+  void *at = base ? (unsigned char *)base + *offset : NULL;
+  *offset += (count * bytes + ALIGNMENT - 1u) / ALIGNMENT * ALIGNMENT;
+  return at;
+}
+
+#endif
+
 /* The two smallest keys of every feature while blocks still add to them. */
 typedef struct match_bests {
   uint64_t *best, *second;
@@ -133,6 +154,65 @@ typedef struct products_shared {
   K(match_products, match_products_narrow_columns_kernel, match_lists)                                                 \
   K(match_products, match_products_many_kernel, const cuda_match_task *, uint32_t)                                     \
   K(match_products, match_products_many_columns_kernel, const cuda_match_task *, uint32_t)
+
+/* Rows alone, by the matrix instructions of a warpgroup. */
+
+enum {
+  ROWS_WARPS = 16,
+  ROWS_THREADS = ROWS_WARPS * 32,
+  ROWS_BLOCK_ROWS = ROWS_WARPS * 16, /* 64 per warpgroup, those of an instruction */
+  ROWS_STRIP = CUDA_MATCH_PADDING,   /* columns of an instruction */
+  ROWS_STAGES = 12,                  /* strips in shared memory */
+  ROWS_AHEAD = 6,                    /* strips whose copies begin before the first is used */
+  ROWS_CHAINS = 4,                   /* groups of a lane's columns of a strip */
+  ROWS_TILE = 32,                    /* the fewest rows of a block that confirms */
+  ROWS_TILES_MAX = 1024
+};
+
+/* Words of a task's claims: the list's length less one, the last tile begun, and the pairs of each tile. */
+enum { ROWS_LISTED, ROWS_TICKET, ROWS_TILES };
+
+/* The next strip to copy. */
+typedef struct rows_cursor {
+  const uint8_t *columns;
+  const int32_t *base;
+  uint64_t at; /* the first unit beyond these strips */
+  uint32_t left, stage, parity;
+} rows_cursor;
+
+/* Dynamic shared memory of a block. */
+typedef struct rows_shared {
+  alignas(1024) uint8_t columns[ROWS_STAGES][ROWS_STRIP * MATCH_LENGTH];
+  alignas(128) int32_t base[ROWS_STAGES][ROWS_STRIP];
+  uint64_t full[ROWS_STAGES], empty[ROWS_STAGES]; /* barriers */
+  rows_cursor cursor;
+} rows_shared;
+
+typedef struct match_rows_args {
+  cuda_match_task one;          /* the task if tasks is null */
+  const cuda_match_task *tasks; /* [count] */
+  uint32_t count;
+  uint32_t tile; /* rows of a block that confirms */
+  bool back;     /* the rows are the listed features of second */
+  bool mutual;
+  match_limits limits;
+} match_rows_args;
+
+/* Lists to pack, which may be in place already. */
+typedef struct pack_args {
+  const uint8_t *from[2];
+  cuda_match_image to[2];
+  uint32_t padded[2];                 /* counts, rounded up to complete strips */
+  uint64_t *best[2], *second_best[2]; /* keys to clear, or null */
+  uint32_t *words;                    /* words to set to ones */
+  size_t word_count;
+} pack_args;
+
+#define MATCH_ROWS_KERNELS(K)                                                                                          \
+  K(match_rows, match_pack_kernel, pack_args)                                                                          \
+  K(match_rows, match_rows_kernel, match_rows_args)                                                                    \
+  K(match_rows, match_claim_kernel, match_rows_args)                                                                   \
+  K(match_rows, match_confirm_kernel, match_rows_args)
 
 /* Squares without matrix instructions. */
 

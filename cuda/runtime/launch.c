@@ -111,6 +111,16 @@ int32_t launch_multiprocessors(void) {
   return count > 0 ? count : 1;
 }
 
+int32_t launch_capability(void) {
+  const driver_table *driver = driver_ready();
+  driver_device device = 0;
+  int major = 0, minor = 0;
+  if (!driver || driver->context_device(&device) != DRIVER_SUCCESS) return 0;
+  if (driver->device_attribute(&major, DRIVER_COMPUTE_MAJOR, device) != DRIVER_SUCCESS) return 0;
+  if (driver->device_attribute(&minor, DRIVER_COMPUTE_MINOR, device) != DRIVER_SUCCESS) return 0;
+  return 10 * major + minor;
+}
+
 uint32_t launch_resident_blocks(launch_kernel *kernel, uint32_t threads, size_t dynamic_shared_bytes) {
   const driver_table *driver = driver_ready();
   resident_answer a = {kernel, dynamic_shared_bytes, 0, threads, 0};

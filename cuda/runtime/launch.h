@@ -131,6 +131,9 @@ uint32_t launch_resident_blocks(launch_kernel *kernel, uint32_t threads, size_t 
 /* Multiprocessors of the current device; 1 if unknown. */
 int32_t launch_multiprocessors(void);
 
+/* Compute capability of the current device, 10 * major + minor; 0 if unknown. */
+int32_t launch_capability(void);
+
 static inline launch_size launch_1d(uint32_t x) { return (launch_size){x, 1, 1}; }
 static inline launch_size launch_2d(uint32_t x, uint32_t y) { return (launch_size){x, y, 1}; }
 static inline launch_size launch_3d(uint32_t x, uint32_t y, uint32_t z) { return (launch_size){x, y, z}; }

@@ -40,6 +40,8 @@ static bool wants_backward(match_wanted wanted) {
   return wanted == WANTED_BOTH_NEAREST || wanted == WANTED_MUTUAL_PAIRS;
 }
 
+static bool wants_pairs(match_wanted wanted) { return wanted == WANTED_PAIRS || wanted == WANTED_MUTUAL_PAIRS; }
+
 /* Lays out a request in a slab; null: computes only the sizes. */
 static void lay_out(const match_request *r, const match_placement *placement, match_wanted wanted, size_t extra_bytes,
                     unsigned char *slab, device_matching *d) {
@@ -60,6 +62,8 @@ static void lay_out(const match_request *r, const match_placement *placement, ma
     *sides[i] = (match_side){d->descriptors[i] ? d->descriptors[i] : lists[i]->descriptors,
                              i == 0 ? d->work.first_positions : d->work.second_positions, lists[i]->count};
   }
+  if (wants_pairs(wanted)) d->args.limits = &r->limits;
+  bytes += cuda_match_rows_layout(&d->args, slab ? slab + bytes : NULL, &d->work);
   d->extra = part(slab, &bytes, extra_bytes);
   d->slab_bytes = bytes;
   const size_t results = wanted == WANTED_BOTH_NEAREST ? (size_t)r->first.count + r->second.count : r->first.count;
@@ -150,18 +154,10 @@ static stage_status enqueue(const cuda_match_state *s, const match_request *r, c
   const size_t rows = r->first.count, columns = r->second.count;
   stage_status st = upload_list(r, placement, 0, d, stream);
   if (st == STAGE_OK) st = upload_list(r, placement, 1, d, stream);
+  if (st == STAGE_OK && wants_pairs(wanted))
+    return cuda_match_kept_launch(&d->args, &d->work, (match_pair *)(void *)d_results, s->d_pinned, stream);
   if (st == STAGE_OK) st = cuda_match_nearest_launch(&d->args, &d->work, CUDA_MATCH_TENSOR, stream);
   if (st != STAGE_OK) return st;
-  if (wanted == WANTED_PAIRS || wanted == WANTED_MUTUAL_PAIRS) {
-    const cuda_match_pairs_args pairs = {.limits = r->limits,
-                                         .forward = d->args.forward,
-                                         .backward = d->args.backward,
-                                         .count = r->first.count,
-                                         .tile_counts = d->work.tile_counts,
-                                         .pairs = (match_pair *)(void *)d_results,
-                                         .pair_count = s->d_pinned};
-    return cuda_match_pairs_launch(&pairs, stream);
-  }
   st = device_copy_from(results, d->args.forward, rows * sizeof(match_nearest), stream);
   if (st == STAGE_OK && d->args.backward)
     st = device_copy_from(results + rows * sizeof(match_nearest), d->args.backward, columns * sizeof(match_nearest),

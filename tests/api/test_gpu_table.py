@@ -62,7 +62,7 @@ def test_library(build):
         return
     expected = set()
     for codes in re.findall(r"code=\[([^\]]*)\]", works[1]):
-        expected |= {f"{code.split('_')[1]}-{'real' if code.startswith('sm_') else 'virtual'}" for code in codes.split(",")}
+        expected |= {f"{code.split('_')[1].rstrip('a')}-{'real' if code.startswith('sm_') else 'virtual'}" for code in codes.split(",")}
     if len(expected) == 1 and not found:
         return  # code for one architecture may be stored without the fat binary around it
     binaries = {}

@@ -77,6 +77,27 @@ stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_str
   return fake_submit(stream, pairs_run, args, sizeof *args);
 }
 
+size_t cuda_match_rows_layout(const match_args *args, void *base, cuda_match_work *work) {
+  (void)args;
+  (void)base;
+  (void)work;
+  return 0;
+}
+
+stage_status cuda_match_kept_launch(const match_args *args, const cuda_match_work *work, match_pair *pairs,
+                                    uint32_t *pair_count, cuda_stream stream) {
+  const cuda_match_pairs_args kept = {.limits = *args->limits,
+                                      .forward = args->forward,
+                                      .backward = args->backward,
+                                      .count = args->first.count,
+                                      .pairs = pairs,
+                                      .pair_count = pair_count};
+  match_args all = *args;
+  all.limits = NULL;
+  const stage_status st = cuda_match_nearest_launch(&all, work, CUDA_MATCH_TENSOR, stream);
+  return st == STAGE_OK ? cuda_match_pairs_launch(&kept, stream) : st;
+}
+
 size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image) {
   *image = (cuda_match_image){.descriptors = base, .count = count};
   return (size_t)count * MATCH_LENGTH;
