@@ -19,7 +19,7 @@ kernels=(test_engines/test_{affine,variants,profiles,descriptors,selection,equal
   test_engine_ways/test_{tiles,encoded})
 frames=("${kernels[@]}" test_engines/test_{places,pictures}
   test_engine_ways/test_{two_bands,three_bands,in_flight,hybrid,resident})
-matching=(test_cuda_match/test_{far_apart,floats_not_finite,captured,guides})
+matching=(test_cuda_match/test_{far_apart,floats_not_finite,captured,guides,one_collection})
 
 # one TOOL PROGRAM/TEST: a line of the table.
 one() {

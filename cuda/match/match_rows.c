@@ -47,14 +47,14 @@ static void lay_out_claims(cuda_match_task *t, void *keys, size_t *bytes) {
 /* ------------------------------------------------------------------ one pair */
 
 /* Fewer products than these are faster without, because more launches depend on each other. */
-#define ROWS_PRODUCTS_LEAST (UINT64_C(6000) * 6000)
+#define ROWS_PRODUCTS_MIN (UINT64_C(7000) * 7000)
 
 size_t cuda_match_rows_layout(const match_args *args, void *base, cuda_match_work *work) {
   cuda_match_task *t = &work->rows;
   size_t bytes = 0;
   *t = (cuda_match_task){0};
   if (args->type != MATCH_U8 || args->guide != MATCH_UNGUIDED || !args->limits) return 0;
-  if ((uint64_t)args->first.count * args->second.count < ROWS_PRODUCTS_LEAST || !cuda_match_has_rows()) return 0;
+  if ((uint64_t)args->first.count * args->second.count < ROWS_PRODUCTS_MIN || !cuda_match_has_rows()) return 0;
   t->first.count = args->first.count;
   t->second.count = args->second.count;
   t->first.descriptors = match_array(base, &bytes, padded(t->first.count), MATCH_LENGTH);

@@ -2,7 +2,7 @@
  * Matching on a device equals match_ref byte for byte.
  *
  * Covers every variant, both directions and one, sizes around the tiles' edges, ties and copies everywhere, extreme
- * descriptors, non-finite floats, guides, and the kept pairs.
+ * descriptors, non-finite floats, guides, and the kept pairs, also of collections.
  */
 
 #include "tests/support/test.h"
@@ -221,21 +221,31 @@ static void check_nearest(device_case *d, const match_nearest *device, const mat
   free(got);
 }
 
-static void check_pairs(device_case *d, const test_case *t, bool both, const match_limits *limits) {
-  const cuda_match_pairs_args args = {*limits,  d->args.forward, d->args.backward, t->first.count, d->work.tile_counts,
-                                      d->pairs, d->pair_count};
-  assert_int_equal(cuda_match_pairs_launch(&args, d->stream), STAGE_OK);
-  uint32_t *count = fetch(d, d->pair_count, sizeof *count), expected = 0;
-  SCOPED_MEMORY match_pair *pairs = fetch(d, d->pairs, t->first.count * sizeof *pairs);
+/* Compares pairs on the device with those that the reference's nearest give. */
+static void compare_pairs(device_case *d, const test_case *t, bool both, const match_limits *limits,
+                          const match_pair *found, const uint32_t *found_count, const char *what) {
+  uint32_t *count = fetch(d, found_count, sizeof *count), expected = 0;
+  SCOPED_MEMORY match_pair *pairs = fetch(d, found, t->first.count * sizeof *pairs);
   for (uint32_t i = 0; i < t->first.count; i++) {
     if (!match_keeps(limits, t->forward, both ? t->backward : NULL, i)) continue;
     const match_pair p = match_pair_of(i, &t->forward[i]);
-    assert_true(expected < *count);
-    assert_memory_equal(&pairs[expected], &p, sizeof p);
+    if (expected >= *count || memcmp(&pairs[expected], &p, sizeof p) != 0) {
+      print_error("%s, %u x %u, %s: pair %u of %u is not %u, %u at %g, next %g\n", what, t->first.count,
+                  t->second.count, both ? "mutual" : "one way", expected, *count, p.first, p.second, (double)p.distance,
+                  (double)p.next_distance);
+      fail();
+    }
     expected++;
   }
   assert_int_equal(*count, expected);
   free(count);
+}
+
+static void check_pairs(device_case *d, const test_case *t, bool both, const match_limits *limits) {
+  const cuda_match_pairs_args args = {*limits,  d->args.forward, d->args.backward, t->first.count, d->work.tile_counts,
+                                      d->pairs, d->pair_count};
+  assert_int_equal(cuda_match_pairs_launch(&args, d->stream), STAGE_OK);
+  compare_pairs(d, t, both, limits, d->pairs, d->pair_count, "pairs");
 }
 
 static const match_limits limit_sets[] = {{0.0, 0.0}, {0.64, 0.0}, {1.0, 0.0}, {0.0, 90000.0}, {0.9025, 2.0e6}};
@@ -374,6 +384,137 @@ GPU_TEST(test_captured) {
     for (int v = 0; v < 3; v++) check_variant(&t, (cuda_match_variant)v, true, true, "in a graph");
     free_case(&t);
   }
+}
+
+/* ------------------------------------------------------------------ pairs alone */
+
+/* Makes every third descriptor of a list a near copy of one of another list, so that there are matches. */
+static void copy_some(const test_list *from, test_list *to) {
+  for (uint32_t i = 0; i < to->count && from->count > 0; i += 3) {
+    uint8_t *at = (uint8_t *)to->descriptors + (size_t)i * MATCH_LENGTH;
+    memcpy(at, (const uint8_t *)from->descriptors + (size_t)(i * 7919u % from->count) * MATCH_LENGTH, MATCH_LENGTH);
+    for (uint32_t k = i % 5u; k < MATCH_LENGTH; k += 5) at[k] ^= (uint8_t)(random_bits() & 7u);
+  }
+}
+
+static test_case make_views(content what, uint32_t rows, uint32_t columns) {
+  test_case t = {
+      .type = MATCH_U8, .first = make_list(MATCH_U8, what, rows), .second = make_list(MATCH_U8, what, columns)};
+  copy_some(&t.first, &t.second);
+  expect(&t);
+  return t;
+}
+
+static void check_kept(const test_case *t, bool both, const match_limits *limits, bool captured) {
+  device_case d;
+  cuda_graph graph = NULL;
+  device_make(&d, t, both);
+  d.args.limits = limits;
+  const size_t bytes = cuda_match_rows_layout(&d.args, NULL, &d.work);
+  assert_int_equal(cuda_match_rows_layout(&d.args, bytes ? take(&d, bytes, NULL) : NULL, &d.work), bytes);
+  if (captured) assert_int_equal(device_capture_begin(d.stream), STAGE_OK);
+  assert_int_equal(cuda_match_kept_launch(&d.args, &d.work, d.pairs, d.pair_count, d.stream), STAGE_OK);
+  if (captured) {
+    assert_int_equal(device_capture_end(d.stream, &graph), STAGE_OK);
+    for (int i = 0; i < 2; i++) assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK);
+  }
+  compare_pairs(&d, t, both, limits, d.pairs, d.pair_count, "pairs alone");
+  device_graph_destroy(graph);
+  device_drop(&d);
+}
+
+/* Lists long enough for rows alone, and short ones. */
+GPU_TEST(test_kept_pairs) {
+  static const uint32_t shapes[][2] = {{0, 7},        {7, 0},        {33, 200},    {7001, 7013},
+                                       {400, 125001}, {125001, 400}, {50001, 1001}};
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+    for (int what = NOISE; what <= CLUSTERS; what++) {
+      test_case t = make_views((content)what, shapes[i][0], shapes[i][1]);
+      for (size_t l = 0; l < sizeof limit_sets / sizeof limit_sets[0]; l++)
+        for (int both = 0; both < 2; both++) check_kept(&t, both != 0, &limit_sets[l], l == 1);
+      free_case(&t);
+    }
+}
+
+/* Lays out the tasks of a collection and its images from the addresses on; returns the bytes of the images. */
+static size_t lay_out_collection(const test_case *cases, uint32_t count, bool mutual, cuda_match_task *tasks,
+                                 unsigned char *images, void *keys, size_t *key_bytes, void *nearest,
+                                 size_t *nearest_bytes) {
+  size_t bytes = 0;
+  *key_bytes = *nearest_bytes = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    cuda_match_task *t = &tasks[i];
+    bytes += cuda_match_image_layout(cases[i].first.count, images ? images + bytes : NULL, &t->first);
+    bytes += cuda_match_image_layout(cases[i].second.count, images ? images + bytes : NULL, &t->second);
+    cuda_match_task_layout(t, mutual, keys, key_bytes, nearest, nearest_bytes);
+  }
+  return bytes;
+}
+
+static void upload_image(device_case *d, const test_list *list, const cuda_match_image *image) {
+  const size_t bytes = (size_t)list->count * MATCH_LENGTH;
+  assert_int_equal(device_copy_to(image->descriptors, list->descriptors, bytes, d->stream), STAGE_OK);
+  assert_int_equal(cuda_match_image_launch(image, d->stream), STAGE_OK);
+}
+
+static void check_collection(const test_case *cases, uint32_t count, const match_limits *limits, bool mutual,
+                             const char *what) {
+  device_case d = {0};
+  size_t key_bytes, nearest_bytes, pairs = 0;
+  cuda_match_many_args args = {.count = count, .limits = *limits, .mutual = mutual};
+  SCOPED_MEMORY cuda_match_task *tasks = room(count * sizeof *tasks);
+  memset(tasks, 0, count * sizeof *tasks);
+  assert_int_equal(device_stream_create(&d.stream), STAGE_OK);
+  const size_t images = lay_out_collection(cases, count, mutual, tasks, NULL, NULL, &key_bytes, NULL, &nearest_bytes);
+  unsigned char *image_memory = take(&d, images, NULL);
+  args.keys = take(&d, key_bytes, NULL);
+  void *nearest = take(&d, nearest_bytes, NULL);
+  (void)lay_out_collection(cases, count, mutual, tasks, image_memory, args.keys, &args.key_bytes, nearest,
+                           &nearest_bytes);
+  for (uint32_t i = 0; i < count; i++) pairs += cases[i].first.count;
+  match_pair *found = take(&d, pairs * sizeof *found, NULL);
+  uint32_t *counts = take(&d, count * sizeof *counts, NULL);
+  for (uint32_t i = 0; i < count; i++) {
+    tasks[i].pairs = found;
+    tasks[i].pair_count = &counts[i];
+    found += cases[i].first.count;
+    upload_image(&d, &cases[i].first, &tasks[i].first);
+    upload_image(&d, &cases[i].second, &tasks[i].second);
+    if (cases[i].first.count > args.rows_most) args.rows_most = cases[i].first.count;
+    if (cases[i].second.count > args.columns_most) args.columns_most = cases[i].second.count;
+  }
+  args.tasks = take(&d, count * sizeof *tasks, tasks);
+  for (int i = 0; i < 2; i++) assert_int_equal(cuda_match_many_launch(&args, d.stream), STAGE_OK);
+  for (uint32_t i = 0; i < count; i++)
+    compare_pairs(&d, &cases[i], mutual, limits, tasks[i].pairs, tasks[i].pair_count, what);
+  device_drop(&d);
+}
+
+/* Pairs of images of all sizes at once; more tasks than a warp has lanes. */
+GPU_TEST(test_collections) {
+  static const char *const names[] = {"collection of noise", "collection of copies", "collection of near copies"};
+  enum { COUNT = SIZES * SIZES };
+  for (int what = NOISE; what <= CLUSTERS; what++) {
+    SCOPED_MEMORY test_case *cases = room(COUNT * sizeof *cases);
+    for (uint32_t i = 0; i < COUNT; i++) cases[i] = make_views((content)what, sizes[i / SIZES], sizes[i % SIZES]);
+    for (size_t l = 0; l < sizeof limit_sets / sizeof limit_sets[0]; l++)
+      for (int mutual = 0; mutual < 2; mutual++)
+        check_collection(cases, COUNT, &limit_sets[l], mutual != 0, names[what]);
+    check_collection(cases, 1, &limit_sets[1], true, "a pair without features");
+    for (uint32_t i = 0; i < COUNT; i++) free_case(&cases[i]);
+  }
+}
+
+/* A collection small enough for compute-sanitizer. */
+GPU_TEST(test_one_collection) {
+  static const uint32_t shapes[][2] = {{700, 900}, {0, 5}, {300, 129}, {129, 1}};
+  enum { COUNT = sizeof shapes / sizeof shapes[0] };
+  test_case cases[COUNT];
+  for (uint32_t i = 0; i < COUNT; i++) cases[i] = make_views(NOISE, shapes[i][0], shapes[i][1]);
+  for (size_t l = 0; l < sizeof limit_sets / sizeof limit_sets[0]; l++)
+    for (uint32_t count = 1; count <= COUNT; count += COUNT - 1)
+      check_collection(cases, count, &limit_sets[l], l != 2, "a small collection");
+  for (uint32_t i = 0; i < COUNT; i++) free_case(&cases[i]);
 }
 
 /* There are more features than the pair tiles hold at their smallest size. */
