@@ -9,7 +9,7 @@
  *
  * As in match_products.cu a minimum is taken over groups of candidates: 8 columns of a strip of 128 that a lane has in
  * every fourth tile of 8. A second nearest in the group of the nearest is missed, so that the second square is too
- * large until match_confirm_kernel computes the group again. A row that fails with too large a second square fails.
+ * large until match_confirm_kernel computes the group again. A row that fails even so can be left out before that.
  *
  * Descriptors are packed: the 16-byte pieces of feature i are permuted by i % 8, which is the layout with a swizzle of
  * 128 bytes that the instruction expects, so that one copy brings a strip to shared memory.
@@ -60,6 +60,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_pack_kernel(const __
 
 /* ------------------------------------------------------------------ tasks */
 
+static __device__ __forceinline__ const cuda_match_task *task_of(const match_rows_args *p, uint32_t i) {
+  return p->tasks ? &p->tasks[i] : &p->one;
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
 /* The rows of a run: all features of a list, or the listed ones. */
 typedef struct rows_of_task {
   const cuda_match_image *own, *other;
@@ -79,10 +85,6 @@ static __device__ __forceinline__ rows_of_task rows_of(const cuda_match_task *t,
                     row_count_of(t, back),
                     {back ? t->second_best : t->first_best, back ? t->second_second : t->first_second}};
   return r;
-}
-
-static __device__ __forceinline__ const cuda_match_task *task_of(const match_rows_args *p, uint32_t i) {
-  return p->tasks ? &p->tasks[i] : &p->one;
 }
 
 static __device__ __forceinline__ uint32_t strips_of(uint32_t columns) { return (columns + STRIP - 1u) / STRIP; }
@@ -116,8 +118,6 @@ static __device__ __forceinline__ uint32_t find_task(const match_rows_args *p, u
   }
   return 0;
 }
-
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 /* ------------------------------------------------------------------ barriers in shared memory */
 
@@ -194,7 +194,7 @@ static __device__ __forceinline__ void products_wait(int32_t (&d)[64]) {
 
 /* Describes a strip in shared memory: rows of 128 bytes, swizzled, 8 of them every 1024 bytes. */
 static __device__ __forceinline__ uint64_t strip_descriptor(uint32_t address) {
-  const uint64_t swizzle = UINT64_C(1) << 62, group = UINT64_C(1024 / 16) << 32, unused = UINT64_C(1) << 16;
+  const uint64_t swizzle = 1ull << 62, group = 1024ull / 16 << 32, unused = 1ull << 16;
   return swizzle | group | unused | (address >> 4 & 0x3fffu);
 }
 
@@ -350,8 +350,7 @@ static __device__ __forceinline__ void take_rows(const match_rows_args *p, uint6
       products_wait(d);
       take_strip(d, s->base[ring->stage] + lane % 4u * 2u, strip, &m);
       __syncwarp();
-    } else if (warp == 0)
-      copy_next(p, units_end, s);
+    }
     if (lane == 0) barrier_arrive(shared_address(&s->empty[ring->stage]));
     ring_advance(ring);
   }
@@ -401,9 +400,10 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 1)
 /* ------------------------------------------------------------------ claims */
 
 /*
- * Does      lists the nearest columns of the rows that may pass the tests, each once. Launch: x: a thread per row of
- * the largest task, y: tasks. Shared: none. Reads best, second of rows. Writes claims. Barriers: none. Limits    any
- * counts. Order: the list's order varies, its set does not. Cost: 16 bytes per row.
+ * Does      lists the nearest columns of the rows that may pass the tests, each once.
+ * Launch    x: a thread per row of the largest task, y: tasks.
+ * Shared    none. Reads best, second of rows. Writes claims, list. Barriers: none.
+ * Limits    any counts. Order: the list's order varies, its set does not. Cost: 16 bytes per row.
  */
 extern "C" __global__ void __launch_bounds__(THREADS) match_claim_kernel(const __grid_constant__ match_rows_args p) {
   const cuda_match_task *t = task_of(&p, blockIdx.y);
