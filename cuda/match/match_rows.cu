@@ -367,7 +367,7 @@ static __device__ __forceinline__ void take_rows(const match_rows_args *p, uint6
  * Shared    rows_shared, dynamic. Reads packed lists, bases, claims. Writes best and second by atomic minima.
  * Barriers  in shared memory: `full` when a strip's bytes are there, `empty` when all multiplying warps have used them.
  * Limits    any counts. Order: repeatable: minima of keys. Does nothing on other devices than 9.0.
- * Cost      1.7 instructions for each product of descriptors beside the matrix instructions.
+ * Cost      2.8 instructions for each product of descriptors beside the matrix instructions.
  */
 extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 1)
     match_rows_kernel(const __grid_constant__ match_rows_args p) {
