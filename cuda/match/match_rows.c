@@ -1,4 +1,7 @@
 /* Matching by rows alone (match_rows.cu), and many pairs of images. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "cuda/match/match_cuda.h"
 #include "cuda/match/match_kernels.h"
 #include "cuda/runtime/launch.h"
@@ -10,7 +13,15 @@ MATCH_ROWS_KERNELS(LAUNCH_KERNEL)
 
 enum { ROWS_CAPABILITY = 90 }; /* the only one whose warpgroups multiply in this form */
 
-bool cuda_match_has_rows(void) { return HARTSIFT_WARPGROUP_CODE && launch_capability() == ROWS_CAPABILITY; }
+/* Whether the user has the driver translate PTX in place of the machine code, which alone has these instructions. */
+static bool forces_ptx(void) {
+  const char *forced = getenv("CUDA_FORCE_PTX_JIT"), *older = getenv("CUDA_FORCE_JIT");
+  return (forced && strcmp(forced, "1") == 0) || (older && strcmp(older, "1") == 0);
+}
+
+bool cuda_match_has_rows(void) {
+  return HARTSIFT_WARPGROUP_CODE && launch_capability() == ROWS_CAPABILITY && !forces_ptx();
+}
 
 static size_t padded(uint32_t count) {
   return ((size_t)count + CUDA_MATCH_PADDING - 1u) / CUDA_MATCH_PADDING * CUDA_MATCH_PADDING;

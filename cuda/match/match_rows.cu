@@ -366,7 +366,7 @@ static __device__ __forceinline__ void take_rows(const match_rows_args *p, uint6
  *           of all tasks. The first warp also starts the copies of strips, ROWS_AHEAD strips before it needs them.
  * Shared    rows_shared, dynamic. Reads packed lists, bases, claims. Writes best and second by atomic minima.
  * Barriers  in shared memory: `full` when a strip's bytes are there, `empty` when all multiplying warps have used them.
- * Limits    any counts. Order: repeatable: minima of keys. Does nothing on other devices than 9.0.
+ * Limits    any counts. Order: repeatable: minima of keys. Ends the context on other devices than 9.0.
  * Cost      2.8 instructions for each product of descriptors beside the matrix instructions.
  */
 extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 1)
@@ -394,6 +394,8 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 1)
     take_rows(&p, end, &span, s, &ring);
     at += span.strips;
   }
+#else
+  __trap(); /* else its results would be missing in silence */
 #endif
 }
 
