@@ -329,6 +329,6 @@ dot_bytes_function cpu_choose_dot(void) {
   /* the last usable one: cpu_level_name returns no variant that only matches */
   dot_bytes_function best = NULL;
   for (size_t i = 0; i < sizeof function_variants / sizeof function_variants[0]; i++)
-    if (functions_of(function_variants[i].name).dot) best = function_variants[i].dot;
+    if (cpu_variant_ops(function_variants[i].name)) best = function_variants[i].dot;
   return best;
 }

@@ -11,8 +11,8 @@
 #include "stages/two_view.h"
 
 /* Fills the table with the machine's best variants, restricted by the environment variable HARTSIFT_CPU
- * (ref|sse2|avx2|avx512|avx512vnni|neon) and by `variant` ("stage=name,..." or null). False: a name is unknown or not
- * usable on this machine; message (zero-terminated, may be null) says which, and lists the usable ones. */
+ * (ref|sse2|avx2|avx512|avx512vnni|neon|neondot) and by `variant` ("stage=name,..." or null). False: a name is unknown
+ * or not usable on this machine; message (zero-terminated, may be null) says which, and lists the usable ones. */
 bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t message_bytes);
 
 /* Returns the stages of one variant; stages that it lacks are null. Returns null if the name is unknown or not

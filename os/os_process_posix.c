@@ -57,13 +57,13 @@ bool os_has_crc_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_CRC32) 
 bool os_has_dot_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
 #else
 /* Every Mac with such a processor has them. */
-#  ifdef __APPLE__
-enum { HAS_INSTRUCTIONS = 1 };
+#  if defined(__aarch64__) && defined(__APPLE__)
+enum { ALL_HAVE_THEM = 1 };
 #  else
-enum { HAS_INSTRUCTIONS = 0 };
+enum { ALL_HAVE_THEM = 0 };
 #  endif
-bool os_has_crc_instructions(void) { return HAS_INSTRUCTIONS; }
-bool os_has_dot_instructions(void) { return HAS_INSTRUCTIONS; }
+bool os_has_crc_instructions(void) { return ALL_HAVE_THEM; }
+bool os_has_dot_instructions(void) { return ALL_HAVE_THEM; }
 #endif
 
 /* ---- texts and numbers */

@@ -44,6 +44,9 @@ uint64_t os_address_bytes(void) {
 /* ---- processor */
 
 #ifdef __aarch64__
+#  ifndef PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE /* older headers lack it */
+#    define PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE 43
+#  endif
 bool os_has_crc_instructions(void) { return IsProcessorFeaturePresent(PF_ARM_V8_CRC32_INSTRUCTIONS_AVAILABLE); }
 bool os_has_dot_instructions(void) { return IsProcessorFeaturePresent(PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE); }
 #else

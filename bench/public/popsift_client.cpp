@@ -42,28 +42,36 @@ bool write_features(FILE *out, popsift::FeaturesHost *found) {
          write_all(out, descriptors.data(), descriptors.size()) && fflush(out) == 0;
 }
 
+int fail(const char *what) {
+  fprintf(stderr, "popsift_client: %s\n", what);
+  return 1;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  const int most = argc == 2 ? atoi(argv[1]) : 0;
+  const int max_features = argc == 2 ? atoi(argv[1]) : 0;
   FILE *out = fdopen(dup(STDOUT_FILENO), "wb");
-  if (most < 1 || !out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) { /* what PopSift prints must not be in the answer */
+  if (max_features < 1 || !out ||
+      dup2(STDERR_FILENO, STDOUT_FILENO) < 0) { /* what PopSift prints must not be in the answer */
     fprintf(stderr, "usage: popsift_client MAX_FEATURES\n");
     return 2;
   }
   popsift::Config config;
-  config.setFilterMaxExtrema(most);
+  config.setFilterMaxExtrema(max_features);
   config.setFilterSorting(popsift::Config::LargestScaleFirst);
   config.setNormalizationMultiplier(9);
   PopSift extractor(config, popsift::Config::ExtractingMode, PopSift::ByteImages);
   int32_t size[2];
   while (fread(size, sizeof(size), 1, stdin) == 1) {
+    if (size[0] < 1 || size[1] < 1) return fail("a picture is empty");
     std::vector<uint8_t> pixels(static_cast<size_t>(size[0]) * static_cast<size_t>(size[1]));
-    if (fread(pixels.data(), 1, pixels.size(), stdin) != pixels.size()) return 1;
+    if (fread(pixels.data(), 1, pixels.size(), stdin) != pixels.size()) return fail("a picture is cut off");
     std::unique_ptr<SiftJob> job(extractor.enqueue(size[0], size[1], pixels.data()));
-    if (!job) return 1;
+    if (!job) return fail("PopSift takes no more pictures");
     std::unique_ptr<popsift::FeaturesHost> found(job->getHost());
-    if (!found || !write_features(out, found.get())) return 1;
+    if (!found) return fail("PopSift returns no features");
+    if (!write_features(out, found.get())) return fail("the answer cannot be written");
   }
   return 0;
 }

@@ -3,6 +3,8 @@ import re
 
 import numpy as np
 
+MOST_FEATURES = 1 << 16  # numbered by 16 bits
+
 
 def save(path, method, groups, prepared):
     """Writes positions of features and pairs of indices of a method for all pairs of the groups {name: group}."""
@@ -10,6 +12,8 @@ def save(path, method, groups, prepared):
     for name, group in groups.items():
         features = {picture: method.extract(prepared(method, group.picture(picture)))
                     for picture in sorted({picture for pair in group.pairs for picture in (pair.first, pair.second)})}
+        if any(len(found.points) > MOST_FEATURES for found in features.values()):
+            raise ValueError(f"{path}: a picture has more than {MOST_FEATURES} features")
         arrays.update({f"{name}|{picture}": found.points.astype(np.float32) for picture, found in features.items()})
         for pair in group.pairs:
             matches = method.match(features[pair.first], features[pair.second])

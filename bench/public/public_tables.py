@@ -84,7 +84,9 @@ class Times:
 
     def __init__(self, folders):
         files = [file for folder in folders for file in sorted(folder.glob("times_*.json"))]
-        self.measured = {path.stem.removeprefix("times_"): json.loads(path.read_text(encoding="utf-8")) for path in files}
+        self.measured = {}
+        for path in files:  # as of joined measures, the first of a name counts
+            self.measured.setdefault(path.stem.removeprefix("times_"), json.loads(path.read_text(encoding="utf-8")))
         self.columns = [f"{name} ms" for name in self.measured]
 
     def cells(self, row):

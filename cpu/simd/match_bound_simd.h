@@ -57,7 +57,7 @@ typedef int16_t bound_lane;
 #  define bound_max(a, b)                simd_i16_max((a), (b))
 #  define bound_select_gt(a, b, yes, no) simd_i16_select_gt((a), (b), (yes), (no))
 #endif
-/* Added to the values of rows, whose bytes are unsigned except with signed products. */
+/* Added to the values of rows where the instruction takes them as unsigned bytes. */
 #ifndef BOUND_SHIFT
 #  define BOUND_SHIFT (64 * BOUND_FINENESS)
 #endif

@@ -21,8 +21,7 @@
 #include "cpu/simd/simd.h"
 #include "stages/match.h"
 
-/* DOT_VALUES: number of values that a lane multiplies in one product. ROW_BIAS: what is subtracted from values of rows.
- */
+/* DOT_VALUES: values that a lane multiplies in one product. ROW_BIAS: subtracted from the values of rows. */
 #if SIMD_ISA == SIMD_ISA_avx512vnni
 #  define DOT_VALUES 4
 #  define ROW_BIAS   128u
@@ -234,7 +233,7 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
 /* Inputs of the tiles of matching: the second list packed into panels, and rows of the first list packed into
  * words. Included by each file that is built for an instruction set. */
 
-/* Pack DOT_VALUES bytes of a column into a word, and of a row, less ROW_BIAS. */
+/* Pack DOT_VALUES values into a word. Those of a row are less ROW_BIAS. */
 SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 #if DOT_VALUES == 4
   uint32_t word;
@@ -246,7 +245,7 @@ SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 }
 
 SIMD_INLINE uint32_t row_word(const uint8_t *values) {
-  return column_word(values) ^ ROW_BIAS * 0x01010101u; /* inverting the top bit of v gives v - 128 as a signed byte */
+  return column_word(values) ^ ROW_BIAS * 0x01010101u; /* inverting the top bit gives v - 128, signed */
 }
 
 /* Return |v|^2, and the part of a square that depends on the column alone. */

@@ -77,7 +77,7 @@ SIMD_INLINE simd_bytes simd_words_sum(simd_bytes lanes, simd_bytes v) {
   return _mm_add_epi32(lanes, _mm_add_epi32(low, _mm_srli_epi32(v, 16)));
 }
 
-#elif SIMD_ISA == SIMD_ISA_neon
+#elif SIMD_IS_NEON
 #  define SIMD_BYTES 16
 typedef uint8x16_t simd_bytes;
 SIMD_INLINE simd_bytes simd_bytes_load(const void *p) { return vld1q_u8((const uint8_t *)p); }
@@ -160,7 +160,7 @@ SIMD_INLINE uint64_t simd_words_total(simd_bytes lanes) {
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx2
 #  define SIMD_HAS_TABLE  1
 #  define SIMD_TABLE_ROWS 16
-#elif SIMD_ISA == SIMD_ISA_neon
+#elif SIMD_IS_NEON
 #  define SIMD_HAS_TABLE  1
 #  define SIMD_TABLE_ROWS 4
 #else
@@ -169,7 +169,7 @@ SIMD_INLINE uint64_t simd_words_total(simd_bytes lanes) {
 
 #if SIMD_HAS_TABLE
 typedef struct simd_table {
-#  if SIMD_ISA == SIMD_ISA_neon
+#  if SIMD_IS_NEON
   uint8x16x4_t row[SIMD_TABLE_ROWS];
 #  else
   simd_bytes row[SIMD_TABLE_ROWS];
@@ -189,7 +189,7 @@ SIMD_INLINE void simd_table_load(simd_table *t, const uint8_t *entries) {
 }
 
 SIMD_INLINE simd_bytes simd_table_get(const simd_table *t, simd_bytes v) {
-#  if SIMD_ISA == SIMD_ISA_neon
+#  if SIMD_IS_NEON
   simd_bytes out = vqtbl4q_u8(t->row[0], v);
   for (int r = 1; r < SIMD_TABLE_ROWS; r++)
     out = vqtbx4q_u8(out, t->row[r], veorq_u8(v, vdupq_n_u8((uint8_t)(64 * r))));

@@ -100,7 +100,7 @@ SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
   return _mm_or_pd(_mm_and_pd(nan, other), _mm_andnot_pd(nan, v));
 }
 
-#elif SIMD_ISA == SIMD_ISA_neon
+#elif SIMD_IS_NEON
 #  define SIMD_F64         2
 #  define SIMD_HAS_FMA_F64 1
 typedef float64x2_t simd_f64;

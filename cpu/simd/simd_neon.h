@@ -87,7 +87,7 @@ SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(p), vget_low_s16(q)), vmull_high_s16(p, q)));
 }
 #if SIMD_ISA == SIMD_ISA_neondot
-/* Return sum plus the four products of each lane's bytes, of which all are unsigned, or all signed. */
+/* Return sum plus the four products of each lane's bytes: unsigned ones, signed ones. */
 SIMD_INLINE simd_i32 simd_dot_unsigned(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return vreinterpretq_s32_u32(vdotq_u32(vreinterpretq_u32_s32(sum), vreinterpretq_u8_s32(a), vreinterpretq_u8_s32(b)));
 }
@@ -95,7 +95,7 @@ SIMD_INLINE simd_i32 simd_dot_signed(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
 }
 #endif
-/* 16-bit lanes, whose sums wrap. Adds the product of each lane. Widening products of bytes would be as many. */
+/* 16-bit lanes, whose sums wrap. Adds the product of each lane. Products of bytes need as many instructions. */
 #define SIMD_I16_VALUES 1
 SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return vreinterpretq_s32_s16(

@@ -50,6 +50,18 @@ static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
   return true;
 }
 
+static bool counts_gpus(const batch_job *job) {
+  const option_value *devices = &job->set->values[OPTION_DEVICES];
+  return devices->is_set && strstr(devices->text, "all");
+}
+
+static cli_exit read_devices(batch_job *job) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  const cli_exit result = cli_parse_devices(job->set, &job->devices, message, sizeof message);
+  if (result != CLI_DONE) cli_error(COMMAND_BATCH, "%s", message);
+  return result;
+}
+
 static cli_exit read_own_options(batch_job *job) {
   const option_value *values = job->set->values;
   char message[CLI_MESSAGE_BYTES] = "";
@@ -66,16 +78,13 @@ static cli_exit read_own_options(batch_job *job) {
   if (!database_options_are_used(job->set, job->format == HS_FORMAT_COLMAP_DB, message, sizeof message) ||
       !database_camera_choose(job->set, &camera, message, sizeof message))
     return usage(message);
-  return CLI_DONE;
+  return counts_gpus(job) ? CLI_DONE : read_devices(job);
 }
 
-/* Reads --devices. Counting GPUs starts the driver, so the number of images must be known. */
-static cli_exit choose_devices(batch_job *job) {
-  char message[CLI_MESSAGE_BYTES] = "";
+/* Chooses hardware queues for the listed images, then counts the GPUs if --devices names all. */
+static cli_exit choose_queues(batch_job *job) {
   cli_choose_gpu_queues(job->list.count / (size_t)job->shards);
-  const cli_exit result = cli_parse_devices(job->set, &job->devices, message, sizeof message);
-  if (result != CLI_DONE) cli_error(COMMAND_BATCH, "%s", message);
-  return result;
+  return counts_gpus(job) ? read_devices(job) : CLI_DONE;
 }
 
 static const char *listed_name(const void *list, size_t index) {
@@ -279,7 +288,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   const option_value *masks = &job->set->values[OPTION_MASKS];
   const char *mask_folder = masks->is_set ? masks->text : NULL;
   result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0], mask_folder, line_end) : result;
-  result = result == CLI_DONE ? choose_devices(job) : result;
+  result = result == CLI_DONE ? choose_queues(job) : result;
   if (result == CLI_DONE) {
     note_findings(job);
     cli_fill_options(job->set, &job->options, &job->expert);

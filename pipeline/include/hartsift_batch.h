@@ -107,8 +107,8 @@ typedef struct hs_batch hs_batch;
 /* Creates all contexts, in parallel, and allocates all memory except for pixels and names. options: null for the
    defaults. message: null, or a buffer of message_bytes. On failure *batch is null and the message says why. On success
    it is "", or says why HS_DEVICE_AUTO does not use a GPU or why the GPU decodes no JPEGs. For the full rate of
-   a GPU a run of 500 images or more needs CUDA's eight hardware queues, and one of thousands 16; a shorter run ends
-   earlier with two. A program sets the environment variable CUDA_DEVICE_MAX_CONNECTIONS before it first uses the GPU,
+   a GPU a run of 500 images or more needs CUDA's eight hardware queues, and from 3500 on 16; a shorter run ends earlier
+   with two. A program sets the environment variable CUDA_DEVICE_MAX_CONNECTIONS before it first uses the GPU,
    as the command does. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY, and the statuses of hs_create.
  */
 HS_API hs_status hs_batch_open(hs_batch **batch, const hs_batch_options *options, char *message, size_t message_bytes);

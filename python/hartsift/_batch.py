@@ -246,7 +246,7 @@ class Batch:
         options: as for ``Extractor``.
 
     The environment variable ``CUDA_DEVICE_MAX_CONNECTIONS``, set before the GPU is first used, is best 2 for fewer than
-    500 images, 8 (CUDA's default) for more, and 16 for thousands.
+    500 images, 8 (CUDA's default) for more, and 16 from 3500 on.
     """
 
     def __init__(

@@ -55,10 +55,13 @@ class FakeBatch(BatchCase):
             self.assertEqual(self.features(folder), expected, devices)
             self.assertEqual(gpus[1][0], "entered")
 
+    def test_devices_are_refused_before_images_are_read(self):
+        self.batch("no-such-folder", "-o", "out", "--devices", "nonsense", status=USAGE)
+
     def test_queues_by_the_number_of_images(self):
         """Two, eight or 16 hardware queues by the number of images, unless the user names a number."""
         for count, options, queues in ((499, (), 2), (500, (), 8), (998, ("--shard", "2/2"), 2), (1000, ("--shard", "2/2"), 8),
-                                       (4999, ("--devices", "all"), 8), (5000, (), 16)):
+                                       (3499, ("--devices", "all"), 8), (3500, (), 16)):
             names = self.list_of([f"absent/{number}.pgm" for number in range(count)])
             self.on("gpus=2", "batch", names, "-o", f"queues-{count}", *(options or ("--device", "cuda")), status=FAILED)
             self.assertEqual(self.queues, f"queues: {queues}", f"{count} {options}")

@@ -100,7 +100,8 @@ static bool has_entry(hs_colmap_database *database, uint32_t a, uint32_t b) {
   return found.matches >= 0 || found.verified >= 0;
 }
 
-/* Between colmap_hold and colmap_release pairs are found as without, in any order, whatever gaps there are. */
+/* Between colmap_begin_reading and colmap_end_reading pairs are found as without, in any order, whatever gaps there
+ * are. */
 TEST_ON_DATABASE(test_looking_at_many_pairs) {
   enum { ORDERS = 3, PAIRS = IMAGES * (IMAGES - 1) / 2 };
   static const uint32_t pairs[PAIRS][2] = {{1, 2}, {1, 3}, {1, 4}, {2, 3}, {2, 4}, {3, 4}};
@@ -115,14 +116,45 @@ TEST_ON_DATABASE(test_looking_at_many_pairs) {
     scoped_database *database = colmap_fixture_open(f, 0, 0);
     assert_int_equal(hs_colmap_commit(database), HS_OK);
     for (size_t order = 0; order < ORDERS; order++) {
-      colmap_hold(database);
+      colmap_begin_reading(database);
       for (size_t i = 0; i < PAIRS; i++) {
         const size_t at = orders[order][i];
         assert_int_equal(has_entry(database, pairs[at][1], pairs[at][0]), present >> at & 1);
       }
-      colmap_release(database);
+      colmap_end_reading(database);
     }
   }
+}
+
+/* While pairs are read, the database is locked from the first on, also between the calls. */
+TEST_ON_DATABASE(test_one_lock_for_many_pairs) {
+  fill(f);
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  colmap_begin_reading(database);
+  (void)has_entry(database, 1, 2);
+  hs_colmap_database *writer = colmap_fixture_open(f, 0, 0);
+  assert_int_equal(colmap_drop_pair(writer, 1, 2), HS_OK);
+  assert_int_not_equal(hs_colmap_commit(writer), HS_OK);
+  hs_colmap_close(writer);
+  colmap_end_reading(database);
+  writer = colmap_fixture_open(f, 0, 0);
+  assert_int_equal(colmap_drop_pair(writer, 1, 2), HS_OK);
+  colmap_fixture_finish(writer);
+}
+
+/* A damaged id after the last pair is not the fault of the pairs before it. */
+TEST_ON_DATABASE(test_a_damaged_id_after_a_gap) {
+  fill(f);
+  colmap_tables_run(f->path, "DELETE FROM matches; DELETE FROM two_view_geometries;"
+                             "INSERT INTO matches(pair_id, rows, cols) VALUES(9223372036854775806, 0, 2)");
+  scoped_database *database = colmap_fixture_open(f, 0, 0);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  colmap_begin_reading(database);
+  assert_false(has_entry(database, 1, 2));
+  assert_string_equal(hs_colmap_last_error(database), "");
+  assert_false(has_entry(database, 1, 3));
+  colmap_end_reading(database);
 }
 
 /* A gap is forgotten at the end of the calls, because another program may then fill it. */
@@ -131,18 +163,18 @@ TEST_ON_DATABASE(test_a_gap_that_is_filled) {
   colmap_tables_run(f->path, "DELETE FROM matches; DELETE FROM two_view_geometries");
   scoped_database *database = colmap_fixture_open(f, 0, 0);
   assert_int_equal(hs_colmap_commit(database), HS_OK);
-  colmap_hold(database);
+  colmap_begin_reading(database);
   assert_false(has_entry(database, 1, 2));
   assert_false(has_entry(database, 1, 3));
-  colmap_release(database);
+  colmap_end_reading(database);
   hs_colmap_database *writer = colmap_fixture_open(f, 0, 0);
   add_pair(writer, 1, 3);
   colmap_fixture_finish(writer);
   assert_true(has_entry(database, 1, 3));
-  colmap_hold(database);
+  colmap_begin_reading(database);
   assert_false(has_entry(database, 1, 2));
   assert_true(has_entry(database, 1, 3));
-  colmap_release(database);
+  colmap_end_reading(database);
   add_pair(database, 1, 2); /* the lock has ended, so this handle can write */
   assert_true(has_entry(database, 1, 2));
 }

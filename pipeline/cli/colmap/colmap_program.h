@@ -97,7 +97,7 @@ void colmap_write_man(FILE *out);
 
 /* ------------------------------------------------------------------ the commands */
 
-/* Which GPUs to use. The value is true, with the numbers of GPUs, or false for the CPU. If a GPU was wanted and is not
+/* The GPUs to use; none: the CPU. If a GPU was wanted and is not
    used, this is reported once. */
 enum { COLMAP_GPUS_MAX = 64 };
 typedef struct colmap_gpus {

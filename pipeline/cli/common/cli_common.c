@@ -198,8 +198,8 @@ void cli_shorten_gpu_start(const hs_options *options) {
   hide_other_gpus(options->device_index);
 }
 
-/* Numbers of images from which eight and 16 queues are faster, on an H100. */
-enum { IMAGES_OF_8_QUEUES = 500, IMAGES_OF_16_QUEUES = 5000 };
+/* Numbers of images from which eight and 16 queues are faster, on an H100 (bench/results/batches.md). */
+enum { IMAGES_OF_8_QUEUES = 500, IMAGES_OF_16_QUEUES = 3500 };
 
 void cli_choose_gpu_queues(size_t images) {
   const char *queues = images < IMAGES_OF_8_QUEUES ? "2" : images < IMAGES_OF_16_QUEUES ? "8" : "16";

@@ -50,9 +50,9 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
    Call it before the first context is made; cli_make_context does. */
 void cli_shorten_gpu_start(const hs_options *options);
 
-/* Sets a GPU's hardware queues for a run over this number of images: 2, 8 or 16. Work in a shared queue waits for
-   earlier work, but each queue takes 9 ms of the start and 5 of the end, which a short run does not earn back. A
-   setting of the user stays. Call it before the GPUs are counted, which starts the driver. */
+/* Sets a GPU's hardware queues for a run over a list of this number of images: 2, 8 or 16. Work in a shared queue waits
+   for earlier work, but each queue makes the process some 20 ms longer (bench/results/batches.md), which a short run
+   does not earn back. A setting of the user stays. CUDA reads it when the driver starts, as counting GPUs does. */
 void cli_choose_gpu_queues(size_t images);
 
 /* Returns the reason why the CPU processed images instead of the context's GPU, from its report; null: it did not. */

@@ -277,8 +277,8 @@ cli_exit doubtful_pairs_settle(const doubtful_plan *plan) {
 
 /* ---- sorting of pairs by their entries in the database */
 
-/* HELD_PAIRS: number of pairs for which the database stays locked; their lists may have megabytes */
-enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024, HELD_PAIRS = 1024 };
+/* READ_AT_ONCE: pairs read in one transaction; few, because other programs' commits wait meanwhile */
+enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024, READ_AT_ONCE = 1024 };
 
 /* Kinds of invalid entries. */
 typedef enum stale_kind { STALE_BEYOND, STALE_DAMAGED, STALE_KINDS } stale_kind;
@@ -407,10 +407,10 @@ cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pai
     done = done && s.stale[i];
   }
   for (size_t i = 0; done && i < pairs->count;) {
-    const size_t end = pairs->count - i < HELD_PAIRS ? pairs->count : i + HELD_PAIRS;
-    colmap_hold(source->database);
+    const size_t end = pairs->count - i < READ_AT_ONCE ? pairs->count : i + READ_AT_ONCE;
+    colmap_begin_reading(source->database);
     for (; done && i < end; i++) done = sort_pair(&s, pairs->each[i]);
-    colmap_release(source->database);
+    colmap_end_reading(source->database);
   }
   if (done)
     report_stale(&s);

@@ -114,9 +114,9 @@ hs_status colmap_look_at_pair(hs_colmap_database *database, uint32_t image_a, ui
   return HS_ERR_UNSUPPORTED;
 }
 
-void colmap_hold(hs_colmap_database *database) { (void)database; }
+void colmap_begin_reading(hs_colmap_database *database) { (void)database; }
 
-void colmap_release(hs_colmap_database *database) { (void)database; }
+void colmap_end_reading(hs_colmap_database *database) { (void)database; }
 
 hs_status colmap_read_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, hs_match_pair **matches,
                               size_t *count) {

@@ -2,6 +2,7 @@
  * COLMAP's database: opening and transactions. Its contents are in colmap_images.c, colmap_features.c,
  * colmap_matches.c.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static int wait_for_lock(void *user, int count) {
 
 /* Begins a transaction. Reads the schema again, because another program may have changed it. */
 static hs_status colmap_begin(hs_colmap_database *database) {
+  assert(!database->is_reading);
   if (database->in_transaction) return HS_OK;
   const bool read_only = database->options.read_only != 0;
   hs_status status = colmap_run(database, read_only ? "BEGIN" : "BEGIN IMMEDIATE");
@@ -133,16 +135,17 @@ hs_status hs_colmap_commit(hs_colmap_database *database) {
   return HS_OK;
 }
 
-void colmap_hold(hs_colmap_database *database) {
-  /* without a transaction of its own each call takes and ends the lock itself */
-  database->is_held = !database->in_transaction && colmap_run(database, "BEGIN") == HS_OK;
+void colmap_begin_reading(hs_colmap_database *database) {
+  /* after a failure, and within a transaction that writes, calls work as without */
+  database->is_reading =
+      !database->in_transaction && sqlite3_exec(database->sqlite, "BEGIN", NULL, NULL, NULL) == SQLITE_OK;
   database->gap_first = database->gap_end = 0;
 }
 
-void colmap_release(hs_colmap_database *database) {
-  if (database->is_held && sqlite3_get_autocommit(database->sqlite) == 0)
+void colmap_end_reading(hs_colmap_database *database) {
+  if (database->is_reading && sqlite3_get_autocommit(database->sqlite) == 0)
     (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
-  database->is_held = false;
+  database->is_reading = false;
 }
 
 /* ------------------------------------------------------------------ opening and closing */

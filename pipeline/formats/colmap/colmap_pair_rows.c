@@ -141,13 +141,15 @@ static hs_status look_at_row(hs_colmap_database *database, const char *sql, int6
   return status;
 }
 
-/* Finds the pairs without entries from this one on. */
+/* Finds the pairs without entries from this one on. A damaged pair_id ends the gap, too. */
 static void find_gap(hs_colmap_database *database, int64_t pair_id) {
   int64_t next;
   uint32_t images[2];
-  if (colmap_next_pair(database, pair_id, &next, images) != HS_OK) return; /* reported when that pair is read */
+  const hs_status status = colmap_next_pair(database, pair_id, &next, images);
+  database->message[0] = '\0';
+  if (status != HS_OK && status != HS_ERR_FORMAT) return;
   database->gap_first = pair_id;
-  database->gap_end = next < 0 ? INT64_MAX : next;
+  database->gap_end = next > pair_id ? next : status == HS_OK ? INT64_MAX : pair_id + 1;
 }
 
 hs_status colmap_look_at_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
@@ -155,11 +157,11 @@ hs_status colmap_look_at_pair(hs_colmap_database *database, uint32_t image_a, ui
   const int64_t pair_id = colmap_pair_number(image_a, image_b);
   *state = (colmap_pair_state){.matches = -1, .verified = -1, .largest = {-1, -1}};
   hs_status status = colmap_enter_reading(database);
-  if (status == HS_OK && database->is_held && pair_id >= database->gap_first && pair_id < database->gap_end)
+  if (status == HS_OK && database->is_reading && pair_id >= database->gap_first && pair_id < database->gap_end)
     return HS_OK;
   if (status == HS_OK) status = look_at_row(database, COLMAP_SELECT_MATCHES, pair_id, state, &state->matches);
   if (status == HS_OK) status = look_at_row(database, COLMAP_SELECT_VERIFIED, pair_id, state, &state->verified);
-  if (status == HS_OK && database->is_held && state->matches < 0 && state->verified < 0) find_gap(database, pair_id);
+  if (status == HS_OK && database->is_reading && state->matches < 0 && state->verified < 0) find_gap(database, pair_id);
   if (image_a > image_b) {
     const int64_t kept = state->largest[0];
     state->largest[0] = state->largest[1];

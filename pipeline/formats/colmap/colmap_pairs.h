@@ -21,10 +21,11 @@ typedef struct colmap_pair_state {
 hs_status colmap_look_at_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                               colmap_pair_state *state);
 
-/* Enclose many calls that only read. The file is locked and looked at once, not in each call, and gaps between the
-   pairs with entries are remembered. Other programs can read meanwhile, but their commits wait: keep it short. */
-void colmap_hold(hs_colmap_database *database);
-void colmap_release(hs_colmap_database *database);
+/* Begin and end a transaction that only reads. All calls between see the same state, the file is locked once, and gaps
+   between the pairs with entries are remembered. Other programs can read, but without a write-ahead log their commits
+   wait: keep it short. */
+void colmap_begin_reading(hs_colmap_database *database);
+void colmap_end_reading(hs_colmap_database *database);
 
 /* Reads the matches of a pair; their distances are 0. *matches: from the handle's allocator; the caller frees it with
    hs_memory_release. HS_ERR_FORMAT: the pair has no matches, or they are damaged. */
