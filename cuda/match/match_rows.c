@@ -132,8 +132,6 @@ stage_status cuda_match_kept_launch(const match_args *args, const cuda_match_wor
 
 /* ------------------------------------------------------------------ many pairs of images */
 
-/* ------------------------------------------------------------------ many pairs */
-
 size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image) {
   size_t bytes = 0;
   image->count = count;
