@@ -5,6 +5,7 @@
 #include "cuda/match/match_cuda.h"
 #include "cuda/match/match_kernels.h"
 #include "cuda/runtime/launch.h"
+#include "os/os_threads.h"
 
 LAUNCH_MODULE(match_many)
 LAUNCH_MODULE(match_rows)
@@ -13,14 +14,20 @@ MATCH_ROWS_KERNELS(LAUNCH_KERNEL)
 
 enum { ROWS_CAPABILITY = 90 }; /* the only one whose warpgroups multiply in this form */
 
-/* Whether the user has the driver translate PTX in place of the machine code, which alone has these instructions. */
-static bool forces_ptx(void) {
+/* Whether the user has the driver translate PTX in place of the machine code, which alone has these instructions. The
+ * driver reads the variables once, too. */
+static bool forces_ptx;
+static void read_variables(void) {
   const char *forced = getenv("CUDA_FORCE_PTX_JIT"), *older = getenv("CUDA_FORCE_JIT");
-  return (forced && strcmp(forced, "1") == 0) || (older && strcmp(older, "1") == 0);
+  forces_ptx = (forced && strcmp(forced, "1") == 0) || (older && strcmp(older, "1") == 0);
 }
 
 bool cuda_match_has_rows(void) {
-  return HARTSIFT_WARPGROUP_CODE && launch_capability() == ROWS_CAPABILITY && !forces_ptx();
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  driver_function function;
+  (void)pthread_once(&once, read_variables);
+  return HARTSIFT_WARPGROUP_CODE && !forces_ptx && launch_capability() == ROWS_CAPABILITY &&
+         launch_function(&match_rows_kernel, sizeof(rows_shared), &function) == DRIVER_SUCCESS;
 }
 
 static size_t padded(uint32_t count) {

@@ -209,7 +209,7 @@ typedef struct row_minima {
 static __device__ __forceinline__ int32_t least(int32_t a, int32_t b, int32_t c) { return __vimin3_s32(a, b, c); }
 
 static __device__ __forceinline__ int32_t key_of(int32_t base, int32_t dot) {
-  return dot * -(1 << (MATCH_KEY_SHIFT + 1)) + base;
+  return (int32_t)((uint32_t)base - ((uint32_t)dot << (MATCH_KEY_SHIFT + 1))); /* wraps only where the key does */
 }
 
 /* Takes a strip's products: of each chain and row only the smallest key. */
@@ -385,7 +385,10 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 1)
   ring_place ring = {0, 0};
   uint64_t at = units * blockIdx.x / gridDim.x;
   if (threadIdx.x < WARP_LANES) {
-    if (threadIdx.x == 0) s->cursor = (rows_cursor){NULL, NULL, at, 0, 0, 0};
+    if (threadIdx.x == 0) {
+      const rows_cursor begin = {NULL, NULL, at, 0, 0, 0};
+      s->cursor = begin;
+    }
     __syncwarp();
     for (int i = 0; i < ROWS_AHEAD; i++) copy_next(&p, end, s);
   }

@@ -157,13 +157,10 @@ set(HARTSIFT_WARPGROUP_CODE 0)
 foreach(architecture IN LISTS HARTSIFT_KERNEL_ARCHITECTURES)
   string(REGEX REPLACE "-(real|virtual)$" "" number ${architecture})
   if(NOT architecture MATCHES "-virtual$")
-    # Machine code of 9.0 alone has instructions of warpgroups (wgmma); PTX with them would run on no later device.
-    set(machine ${number})
+    list(APPEND kernel_flags "-gencode=arch=compute_${number},code=[sm_${number}]")
     if(number EQUAL 90)
-      set(machine 90a)
       set(HARTSIFT_WARPGROUP_CODE 1)
     endif()
-    list(APPEND kernel_flags "-gencode=arch=compute_${machine},code=[sm_${machine}]")
   endif()
   if(NOT architecture MATCHES "-real$")
     list(APPEND kernel_flags "-gencode=arch=compute_${number},code=[compute_${number}]")
@@ -257,8 +254,13 @@ function(hartsift_embed_kernels result name)
     if(nvcc_help MATCHES "--frandom-seed")
       set(seed --frandom-seed=${stem})
     endif()
+    set(flags ${HARTSIFT_KERNEL_FLAGS})
+    if(stem STREQUAL match_rows)
+      # Instructions of warpgroups (wgmma) are in machine code of 9.0a alone; PTX with them would run on no later device.
+      list(TRANSFORM flags REPLACE "^-gencode=arch=compute_90,code=\\[sm_90\\]$" "-gencode=arch=compute_90a,code=[sm_90a]")
+    endif()
     add_custom_command(OUTPUT ${image}
-      COMMAND ${HARTSIFT_NVCC_COMMAND} -c -fatbin ${HARTSIFT_KERNEL_FLAGS} ${seed} $<$<NOT:$<CONFIG:Debug>>:-DNDEBUG>
+      COMMAND ${HARTSIFT_NVCC_COMMAND} -c -fatbin ${flags} ${seed} $<$<NOT:$<CONFIG:Debug>>:-DNDEBUG>
               -MD -MF ${image}.d -MT ${image} ${source} -o ${image}
       DEPENDS ${source} ${folder}/${name}_flags.txt ${kernel_compiler} DEPFILE ${image}.d COMMENT "Building CUDA kernels ${stem}" VERBATIM COMMAND_EXPAND_LISTS)
     list(APPEND images ${image})

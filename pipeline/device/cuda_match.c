@@ -42,9 +42,10 @@ static bool wants_backward(match_wanted wanted) {
 
 static bool wants_pairs(match_wanted wanted) { return wanted == WANTED_PAIRS || wanted == WANTED_MUTUAL_PAIRS; }
 
-/* Lays out a request in a slab; null: computes only the sizes. */
+/* Lays out a request in a slab; null: computes only the sizes. rows: with the memory of matching by rows, where that
+ * serves. */
 static void lay_out(const match_request *r, const match_placement *placement, match_wanted wanted, size_t extra_bytes,
-                    unsigned char *slab, device_matching *d) {
+                    bool rows, unsigned char *slab, device_matching *d) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   const match_list *lists[2] = {&r->first, &r->second};
   match_side *sides[2] = {&d->args.first, &d->args.second};
@@ -63,7 +64,7 @@ static void lay_out(const match_request *r, const match_placement *placement, ma
                              i == 0 ? d->work.first_positions : d->work.second_positions, lists[i]->count};
   }
   if (wants_pairs(wanted)) d->args.limits = &r->limits;
-  bytes += cuda_match_rows_layout(&d->args, slab ? slab + bytes : NULL, &d->work);
+  if (rows) bytes += cuda_match_rows_layout(&d->args, slab ? slab + bytes : NULL, &d->work);
   d->extra = part(slab, &bytes, extra_bytes);
   d->slab_bytes = bytes;
   const size_t results = wanted == WANTED_BOTH_NEAREST ? (size_t)r->first.count + r->second.count : r->first.count;
@@ -113,10 +114,17 @@ static hs_status make_memory(hs_context *c, const match_request *r, const match_
     memset(matching, 0, sizeof *matching);
     cuda_of(c)->matching = matching;
   }
-  lay_out(r, placement, wanted, extra_bytes, NULL, d);
-  hs_status st = grow_slab(c, d->slab_bytes);
+  bool rows = true;
+  lay_out(r, placement, wanted, extra_bytes, rows, NULL, d);
+  const size_t with_rows = d->slab_bytes;
+  hs_status st = grow_slab(c, with_rows);
+  if (st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) {
+    rows = false;
+    lay_out(r, placement, wanted, extra_bytes, rows, NULL, d);
+    if (d->slab_bytes < with_rows) st = grow_slab(c, d->slab_bytes);
+  }
   if (st == HS_OK) st = grow_pinned(c, d->pinned_bytes);
-  if (st == HS_OK) lay_out(r, placement, wanted, extra_bytes, matching->slab, d);
+  if (st == HS_OK) lay_out(r, placement, wanted, extra_bytes, rows, matching->slab, d);
   return st;
 }
 

@@ -215,6 +215,34 @@ GPU_TEST(test_memory) {
   free_views(&v);
 }
 
+/* Matching that needs more memory only to be faster gives way to a limit. */
+GPU_TEST(test_least_memory) {
+  static const char text[] = "matching needs ";
+  scene_views v = views_of(HS_DESCRIPTOR_U8);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_CUDA;
+  o.max_memory_bytes = 30000;
+  hs_matches m = {0}, limited = {0};
+  hs_context *gpu = extraction_context(&o);
+  assert_int_equal(hs_match(gpu, &v.first, &v.second, NULL, &m), HS_ERR_LIMIT);
+  const char *needed = strstr(hs_last_error(gpu), text);
+  assert_non_null(needed);
+  o.max_memory_bytes = strtoull(needed + sizeof text - 1, NULL, 10);
+  assert_true(o.max_memory_bytes < (v.first.count + v.second.count) * 256); /* that of the fake device's rows is 128 */
+  hs_destroy(gpu);
+  gpu = extraction_context(&o);
+  assert_int_equal(hs_match(gpu, &v.first, &v.second, NULL, &limited), HS_OK);
+  hs_destroy(gpu);
+  gpu = context_on(HS_DEVICE_CUDA, NULL);
+  assert_int_equal(hs_match(gpu, &v.first, &v.second, NULL, &m), HS_OK);
+  assert_true(m.count > 0 && m.count == limited.count);
+  assert_memory_equal(m.pairs, limited.pairs, m.count * sizeof *m.pairs);
+  hs_matches_free(&m);
+  hs_matches_free(&limited);
+  hs_destroy(gpu);
+  free_views(&v);
+}
+
 GPU_TEST(test_refused) {
   scene_views v = views_of(HS_DESCRIPTOR_U8);
   resident_list a = make_resident(&v.first, 0);

@@ -78,10 +78,9 @@ stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_str
 }
 
 size_t cuda_match_rows_layout(const match_args *args, void *base, cuda_match_work *work) {
-  (void)args;
   (void)base;
   (void)work;
-  return 0;
+  return args->limits ? ((size_t)args->first.count + args->second.count) * MATCH_LENGTH : 0;
 }
 
 stage_status cuda_match_kept_launch(const match_args *args, const cuda_match_work *work, match_pair *pairs,
