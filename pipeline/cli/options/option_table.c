@@ -304,7 +304,7 @@ static const struct {
     {OPTION_FORMAT, IN_BATCH, "format of the features: {formats} [npz; colmap-db with -o NAME.db]"},
     {OPTION_REPLACE, IN_MATCH, "--database: match pairs again that have matches"},
     {OPTION_MAX_MEMORY, IN_MATCH,
-     "refuse images that need more memory, 0: no limit; --database: limit of the images held at one time, 0: half of the memory; K, M and G multiply by 1024 [0; reading a file: half of the memory]"},
+     "refuse images that need more memory, 0: no limit; --database: limit of the images held at one time, 0: half of the memory; K, M and G multiply by 1024 [0]"},
     {OPTION_MASK, IN_HIST, "count pixels only where this image, which has the same size, is not black (0)"},
     {OPTION_VALUE_RANGE, IN_HIST,
      "range that is divided into 256 levels for 16-bit and float samples; all samples must be inside [0:65535, 0:1]"},
