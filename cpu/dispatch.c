@@ -77,7 +77,7 @@ static bool has_neondot(void) { return os_has_dot_instructions(); }
     }                                                                                                                  \
   }
 
-/* A variant that only matches; the other stages are those of the next weaker set. */
+/* A variant of matching alone. Other stages take the next weaker variant. */
 #define MATCH_VARIANT(ISA, USABLE)                                                                                     \
   {                                                                                                                    \
     .name = #ISA, .usable = USABLE, .ops = {                                                                           \
@@ -326,7 +326,7 @@ const two_view_ops *cpu_choose_two_view(void) { return chosen_functions().two_vi
 dot_bytes_function cpu_choose_dot(void) {
   if (!limit_is_usable()) return NULL;
   if (limit_of_environment()) return chosen_functions().dot;
-  /* the last usable one: cpu_level_name returns no variant that only matches */
+  /* cpu_level_name ignores variants of matching alone, so the table is searched for the last usable one */
   dot_bytes_function best = NULL;
   for (size_t i = 0; i < sizeof function_variants / sizeof function_variants[0]; i++)
     if (cpu_variant_ops(function_variants[i].name)) best = function_variants[i].dot;

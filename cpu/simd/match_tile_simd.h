@@ -233,7 +233,7 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
 /* Inputs of the tiles of matching: the second list packed into panels, and rows of the first list packed into
  * words. Included by each file that is built for an instruction set. */
 
-/* Pack DOT_VALUES values into a word. Those of a row are less ROW_BIAS. */
+/* Pack DOT_VALUES values into a word; row_word first subtracts ROW_BIAS from each. */
 SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 #if DOT_VALUES == 4
   uint32_t word;

@@ -160,7 +160,7 @@ typedef struct products_shared {
 enum {
   ROWS_WARPS = 16,
   ROWS_THREADS = ROWS_WARPS * 32,
-  ROWS_BLOCK_ROWS = ROWS_WARPS * 16, /* 64 per warpgroup, those of an instruction */
+  ROWS_BLOCK_ROWS = ROWS_WARPS * 16, /* an instruction of a warpgroup has 64 */
   ROWS_STRIP = CUDA_MATCH_PADDING,   /* columns of an instruction */
   ROWS_STAGES = 12,                  /* strips in shared memory */
   ROWS_AHEAD = 6,                    /* strips whose copies begin before the first is used */

@@ -2,8 +2,8 @@
  * The two nearest of rows alone, by the matrix instructions of a warpgroup (compute capability 9.0), and the pairs that
  * remain.
  *
- * match_products.cu finds the nearest of rows and of columns, and most of its work beside the products is on the
- * columns. But only columns that some row has accepted can become pairs. So first's features are rows first. A row
+ * match_products.cu finds the nearest of rows and of columns, and spends most of its time beside the products on
+ * columns. Only a column that some row accepts can become a pair. So the first run has first's features as rows. A row
  * that may pass the tests claims its nearest column, and the claimed columns are the rows of a second run against
  * first's features. A pair remains if each is the other's nearest and both pass the tests.
  *
@@ -250,7 +250,7 @@ static __device__ __forceinline__ void load_rows(const cuda_match_image *own, co
   }
 }
 
-/* Adds a lane's minima to those of its rows. */
+/* Merges a lane's minima into its rows' results. */
 static __device__ __forceinline__ void end_rows(const rows_of_task *rows, uint32_t row, const uint32_t *index,
                                                 const row_minima *m) {
   const uint32_t q = threadIdx.x % 4u;
@@ -367,7 +367,7 @@ static __device__ __forceinline__ void take_rows(const match_rows_args *p, uint6
  * Shared    rows_shared, dynamic. Reads packed lists, bases, claims. Writes best and second by atomic minima.
  * Barriers  in shared memory: `full` when a strip's bytes are there, `empty` when all multiplying warps have used them.
  * Limits    any counts. Order: repeatable: minima of keys. Ends the context on other devices than 9.0.
- * Cost      2.8 instructions for each product of descriptors beside the matrix instructions.
+ * Cost      2.8 instructions for each pair of descriptors, without the matrix instructions.
  */
 extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 1)
     match_rows_kernel(const __grid_constant__ match_rows_args p) {
@@ -398,7 +398,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 1)
     at += span.strips;
   }
 #else
-  __trap(); /* else its results would be missing in silence */
+  __trap(); /* a kernel without code would silently find nothing */
 #endif
 }
 

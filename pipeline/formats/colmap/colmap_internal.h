@@ -84,7 +84,7 @@ struct hs_colmap_database {
   bool has_highest;                   /* whether highest_pair is valid; as has_counts */
   int64_t highest_pair;               /* the highest pair_id that has a row; -1: there is none */
   bool is_reading;                    /* between colmap_begin_reading and colmap_end_reading */
-  int64_t gap_first, gap_end;         /* while held: no pair_id from gap_first to gap_end - 1 has a row */
+  int64_t gap_first, gap_end;         /* while reading: no pair_id from gap_first to gap_end - 1 has a row */
   colmap_orphans orphans;             /* state in this transaction */
   hs_colmap_options options;          /* complete */
   char *path;
