@@ -237,8 +237,9 @@ typedef struct descriptor_pair {
    call: one uploads and frees images, the other runs batches. Each thread makes its calls between push and pop.
    error_text: reason of the last failure on the calling thread. */
 typedef struct engine_pairs {
-  /* Returns how much device memory may be allocated now: half of the free memory. 0: unknown. */
-  uint64_t (*free_bytes)(const hs_context *context);
+  /* Returns how much device memory each of `sharing` runs on the context's device may now use for images and pairs: its
+     share of half of the free memory, less what batches need besides. 0: unknown, or too little. */
+  uint64_t (*free_bytes)(const hs_context *context, uint64_t sharing);
   /* Return the bytes on the device: for an image, and for a pair in a batch. */
   uint64_t (*image_bytes)(size_t count);
   uint64_t (*pair_bytes)(size_t first_count, size_t second_count);

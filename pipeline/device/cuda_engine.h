@@ -62,7 +62,7 @@ hs_status cuda_match_within(hs_context *context, const match_request *request, f
                             void *user);
 
 /* engine_pairs */
-uint64_t cuda_pairs_free_bytes(const hs_context *context);
+uint64_t cuda_pairs_free_bytes(const hs_context *context, uint64_t sharing);
 uint64_t cuda_pairs_image_bytes(size_t count);
 uint64_t cuda_pairs_pair_bytes(size_t first_count, size_t second_count);
 hs_status cuda_pairs_open(hs_context *context, uint64_t batch_bytes, pair_matcher **matcher, char *message,

@@ -48,13 +48,14 @@ uint64_t cuda_pairs_pair_bytes(size_t first_count, size_t second_count) {
   return ((uint64_t)first_count + second_count) * 2 * sizeof(match_nearest) + LAYOUT_SLACK;
 }
 
-uint64_t cuda_pairs_free_bytes(const hs_context *c) {
+uint64_t cuda_pairs_free_bytes(const hs_context *c, uint64_t sharing) {
   size_t free_bytes = 0, all;
   int32_t previous;
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK) return 0;
   if (device_memory(&free_bytes, &all) != STAGE_OK) free_bytes = 0;
   device_leave(previous);
-  return free_bytes / 2;
+  const uint64_t share = free_bytes / 2 / sharing, tasks = (uint64_t)PAIR_BATCHES * TASKS_BYTES;
+  return share > tasks ? share - tasks : 0;
 }
 
 /* ------------------------------------------------------------------ making and ending */

@@ -93,7 +93,7 @@ static uint64_t device_bytes(const hs_pairs *run, const pair_device *d) {
   uint64_t sharing = 0;
   for (int32_t i = 0; i < run->device_count; i++)
     sharing += run->devices[i].context->options.device_index == o->device_index;
-  const uint64_t free_bytes = run->engine->free_bytes(d->context) / sharing;
+  const uint64_t free_bytes = run->engine->free_bytes(d->context, sharing);
   return o->max_memory_bytes > 0 && o->max_memory_bytes < free_bytes ? o->max_memory_bytes : free_bytes;
 }
 
