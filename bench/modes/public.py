@@ -174,11 +174,15 @@ def creators(arguments):
     import public_extractors  # pylint: disable=import-outside-toplevel
     import public_saved  # pylint: disable=import-outside-toplevel
 
-    found = public_extractors.methods(arguments.device, arguments.popsift)
-    if arguments.saved:
-        found = {row: lambda device, path=path: public_saved.Saved(path) for row in found
-                 if (path := arguments.output / "saved" / public_saved.file_name(row)).exists()}
-    return {row: create for row, create in found.items() if re.search(arguments.rows, row)}
+    wanted = {row: create for row, create in public_extractors.methods(arguments.device, arguments.popsift).items()
+              if re.search(arguments.rows, row)}
+    if not arguments.saved:
+        return wanted
+    files = {row: arguments.output / "saved" / public_saved.file_name(row) for row in wanted}
+    for row, path in files.items():
+        if not path.exists():
+            print(f"left out: {row}: {path} does not exist", file=sys.stderr)
+    return {row: lambda device, path=path: public_saved.Saved(path) for row, path in files.items() if path.exists()}
 
 
 def run(arguments):

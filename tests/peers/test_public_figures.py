@@ -4,6 +4,7 @@ Ends with 77, skipped, without NumPy or OpenCV.
 """
 import hashlib
 import importlib.util
+import io
 import json
 import pathlib
 import re
@@ -254,6 +255,17 @@ class Machines(unittest.TestCase):
         self.assertIn("|1.000±.000||2/1|2/1|", run.stdout)
         self.assertIn("|PopSift|2000|7|9|.500±.000|.400±.000|.100±.000|.200±.000|.750±.000|-.250±.000|||", run.stdout)
         self.assertIn("|CV-CUDA|2000|7|9|.500±.000|.400±.000|.100±.000|.200±.000|.500±.000|-.500±.000|||", run.stdout)
+
+    def test_missing_files_of_saved_rows_are_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            saved = pathlib.Path(folder) / "saved"
+            saved.mkdir()
+            (saved / public_saved.file_name("CV-CUDA, 2000")).touch()
+            arguments = mock.Mock(device="cuda", popsift=None, rows="^CV-CUDA, [24]", saved=True, output=pathlib.Path(folder))
+            with mock.patch("sys.stderr", new_callable=io.StringIO) as said:
+                found = public_mode().creators(arguments)
+        self.assertEqual(list(found), ["CV-CUDA, 2000"])
+        self.assertEqual(said.getvalue(), f"left out: CV-CUDA, 4000: {saved / 'CV_CUDA_4000.npz'} does not exist\n")
 
     @unittest.skipIf(shutil.which("nvidia-smi"), "a GPU")
     def test_a_missing_gpu_is_named(self):
