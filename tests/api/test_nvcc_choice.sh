@@ -29,7 +29,7 @@ cmake_minimum_required(VERSION 3.25)
 project(choice LANGUAGES NONE)
 set(PROJECT_SOURCE_DIR $sources)
 include($sources/pipeline/cmake/cuda_toolkit.cmake)
-message("cuda \${HARTSIFT_HAVE_CUDA}: \${HARTSIFT_WITHOUT_CUDA}; \${HARTSIFT_NVCC}; \${HARTSIFT_KERNEL_ARCHITECTURES}; \${HARTSIFT_DRIVER_VERSION}")
+message("cuda \${HARTSIFT_HAVE_CUDA}: \${HARTSIFT_WITHOUT_CUDA}; \${HARTSIFT_NVCC}; \${HARTSIFT_KERNEL_ARCHITECTURES}; \${HARTSIFT_DRIVER_VERSION}; warpgroups \${HARTSIFT_WARPGROUP_CODE}")
 END
 
 # expect WORDS PATH OPTION...: what the build says.
@@ -50,6 +50,10 @@ expect "compiles no kernel: fatal error" "$work/lacks_headers" -DHARTSIFT_CUDA=O
 expect "HARTSIFT_NVCC is no_such_nvcc, which is not on PATH" "$work/works" -DHARTSIFT_CUDA=AUTO -DHARTSIFT_NVCC=no_such_nvcc
 expect "cuda 0: $work/old/nvcc is of CUDA 11.8; hartsift needs 12.0 or later" "$work/old" -DHARTSIFT_CUDA=AUTO
 expect "75-real;80-real;90-real;120-real;90-virtual" "$work/works" -DHARTSIFT_CUDA=AUTO -DCMAKE_SYSTEM_PROCESSOR=x86_64
+for architectures in 90-real 90 90a-real "80-real;90a"; do
+  expect "; warpgroups 1" "$work/works" -DHARTSIFT_CUDA=ON "-DHARTSIFT_CUDA_ARCHITECTURES=$architectures"
+done
+expect "; warpgroups 0" "$work/works" -DHARTSIFT_CUDA=ON "-DHARTSIFT_CUDA_ARCHITECTURES=80-real;90-virtual"
 # NVRTC of a Python package, where there is no nvcc.
 mkdir -p "$work/none" "$work/packages/nvidia/cuda_nvrtc/lib"
 touch "$work/packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
