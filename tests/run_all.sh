@@ -42,11 +42,14 @@ note_failure() {
   printf '<testsuite><testcase name="%s" status="fail"/></testsuite>\n' "$1" >"$results/${1//[ \/]/_}.xml"
 }
 
+# announce NAME: what begins, and the time since the start.
+announce() { printf '== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
+
 # step NAME COMMAND...: counts a failure; independent steps still run.
 step() {
   local name=$1
   shift
-  echo "== $name"
+  announce "$name"
   if ! run_quietly "$@"; then
     note_failure "$name"
     return 1
@@ -108,7 +111,7 @@ run_tests() {
   local name=$1
   shift
   [ -e "$results/$name.built" ] || return 0
-  echo "== test $name"
+  announce "test $name"
   ctest "$@" --output-on-failure --output-junit "$results/$name.xml" \
     --test-output-size-passed 10000000 --test-output-size-failed 10000000 || true
   [ -s "$results/$name.xml" ] || note_failure "test $name"
