@@ -5,6 +5,7 @@
 #include "tests/support/test.h"
 
 #include "tests/support/exif_maker.h"
+#include "tests/support/extent.h"
 
 enum { FILES = 9, TAG_ORIENTATION = 0x0112, SIZED = 70 };
 
@@ -89,6 +90,7 @@ static void check_device(hs_device device) {
   for (int l = 0; l < LOADS; l++) {
     for (int i = 0; i < FILES; i++) {
       wanted[i] = separately(i, &loads[l], NULL);
+      if (!extent_pairs((size_t)i, (size_t)l, LOADS)) continue;
       assert_int_equal(hs_extract_file(c, paths[i], &loads[l], NULL, &found), HS_OK);
       extraction_check_equal(&wanted[i], &found, "hs_extract_file");
       assert_int_equal(found.origin.exif_orientation, wanted[i].origin.exif_orientation);
