@@ -154,7 +154,7 @@ void batch_images_commit(batch_job *job) {
 /* Adds the next image to the database, in the order of images. */
 static hs_status add_prepared(batch_job *job, size_t position, const batch_prepared_result *one, batch_record *record,
                               char message[CLI_MESSAGE_BYTES]) {
-  const batch_prepared *prepared = one->prepared;
+  batch_prepared *prepared = one->prepared;
   const hs_batch_result *result = one->result;
   const hs_status status = batch_store_add(&job->store, job->list.images[position].name, prepared, result->exif,
                                            record->replaces, message, CLI_MESSAGE_BYTES);

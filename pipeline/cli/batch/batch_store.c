@@ -72,7 +72,7 @@ void batch_prepared_free(batch_prepared *prepared) {
   free(prepared);
 }
 
-hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
+hs_status batch_database_put(batch_database *database, const char *name, colmap_rows *rows, const hs_exif *exif,
                              bool replaces, char *message, size_t message_bytes) {
   pthread_mutex_lock(&database->lock);
   const hs_status status = replaces ? database_replace_rows(database->handle, &database->camera, name, rows, exif)
@@ -373,7 +373,7 @@ batch_prepared *batch_store_prepare(const batch_store *store, const hs_features 
   return batch_prepare(&view, store->layout, store->location);
 }
 
-hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
+hs_status batch_store_add(batch_store *store, const char *name, batch_prepared *prepared, const hs_exif *exif,
                           bool replaces, char *message, size_t message_bytes) {
   char *output = batch_store_output(name, store);
   hs_status status = !output || !prepared ? HS_ERR_MEMORY : prepared->status;

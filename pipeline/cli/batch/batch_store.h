@@ -47,9 +47,9 @@ typedef struct batch_prepared {
 batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *location);
 void batch_prepared_free(batch_prepared *prepared);
 
-/* Adds an image. replaces: the database has features of another picture from an earlier run, which are replaced even
-   without --replace. */
-hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
+/* Adds an image; may take the arrays of *rows, as colmap_add_rows. replaces: the database has features of another
+   picture from an earlier run, which are replaced even without --replace. */
+hs_status batch_database_put(batch_database *database, const char *name, colmap_rows *rows, const hs_exif *exif,
                              bool replaces, char *message, size_t message_bytes);
 
 /* True if a failure has ended the transaction: images since the last commit are lost, and no more can be added. */
@@ -99,7 +99,7 @@ hs_status batch_store_put(const batch_store *store, int32_t writer, const char *
 batch_prepared *batch_store_prepare(const batch_store *store, const hs_features *features);
 /* Adds the features of image `name` and its EXIF data to the database; permanent after the next commit. Only on one
    thread. replaces: as in batch_database_put. */
-hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
+hs_status batch_store_add(batch_store *store, const char *name, batch_prepared *prepared, const hs_exif *exif,
                           bool replaces, char *message, size_t message_bytes);
 
 /* True if an image's output exists with this digest. by_time: if the output is a file, it must also not be older than

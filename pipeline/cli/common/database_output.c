@@ -183,8 +183,8 @@ hs_status database_add_image(hs_colmap_database *database, database_camera *choi
 }
 
 /* Adds an image's rows. replaces: the picture has changed since its image was added. */
-static hs_status put_rows(hs_colmap_database *database, database_camera *choice, const char *name,
-                          const colmap_rows *rows, const hs_exif *exif, bool replaces) {
+static hs_status put_rows(hs_colmap_database *database, database_camera *choice, const char *name, colmap_rows *rows,
+                          const hs_exif *exif, bool replaces) {
   hs_colmap_camera camera;
   uint32_t added = 0;
   const hs_colmap_camera *const wanted = camera_of(choice, rows->width, rows->height, exif, &camera) ? &camera : NULL;
@@ -195,13 +195,13 @@ static hs_status put_rows(hs_colmap_database *database, database_camera *choice,
   return status == HS_OK ? add_position(database, added, exif, replaces) : status;
 }
 
-hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
-                            const colmap_rows *rows, const hs_exif *exif) {
+hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name, colmap_rows *rows,
+                            const hs_exif *exif) {
   return put_rows(database, choice, name, rows, exif, false);
 }
 
 hs_status database_replace_rows(hs_colmap_database *database, database_camera *choice, const char *name,
-                                const colmap_rows *rows, const hs_exif *exif) {
+                                colmap_rows *rows, const hs_exif *exif) {
   return put_rows(database, choice, name, rows, exif, true);
 }
 

@@ -40,12 +40,12 @@ bool database_options_are_used(const option_set *set, bool to_database, char *me
 hs_status database_add_image(hs_colmap_database *database, database_camera *choice, const char *name,
                              const hs_features *features, const hs_exif *exif);
 /* As database_add_image, with features that are already converted. */
-hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
-                            const colmap_rows *rows, const hs_exif *exif);
+hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name, colmap_rows *rows,
+                            const hs_exif *exif);
 /* As database_add_rows, for a picture that has changed: see colmap_replace_rows. An EXIF position replaces the existing
    one. */
 hs_status database_replace_rows(hs_colmap_database *database, database_camera *choice, const char *name,
-                                const colmap_rows *rows, const hs_exif *exif);
+                                colmap_rows *rows, const hs_exif *exif);
 
 /* Reports how many images differ in size or focal length from their camera. */
 void database_report_cameras(command_id command, const database_camera *choice);

@@ -48,13 +48,13 @@ hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, co
 }
 
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                          const colmap_rows *rows, uint32_t *image_id) {
+                          colmap_rows *rows, uint32_t *image_id) {
   (void)database, (void)name, (void)camera, (void)rows, (void)image_id;
   return HS_ERR_UNSUPPORTED;
 }
 
 hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                              const colmap_rows *rows, uint32_t *image_id) {
+                              colmap_rows *rows, uint32_t *image_id) {
   (void)database, (void)name, (void)camera, (void)rows, (void)image_id;
   return HS_ERR_UNSUPPORTED;
 }

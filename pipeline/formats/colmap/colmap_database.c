@@ -92,7 +92,19 @@ hs_status colmap_enter(hs_colmap_database *database) {
 static void lose_transaction(hs_colmap_database *database) {
   const size_t used = strlen(database->message);
   database->is_broken = true;
+  colmap_vfs_drop_blobs(database->sqlite, 0);
   snprintf(database->message + used, sizeof database->message - used, "; nothing of the open transaction was kept");
+}
+
+/* Forgets what a rollback has undone. Keeps the message. */
+static void drop_undone(hs_colmap_database *database) {
+  char reason[COLMAP_MESSAGE_BYTES];
+  int64_t pages = 0; /* if the query fails, all blobs are dropped, and their pages are refused */
+  snprintf(reason, sizeof reason, "%s", database->message);
+  colmap_schema_find_own_tables(database);
+  (void)colmap_query(database, "PRAGMA page_count", 0, &pages, NULL);
+  colmap_vfs_drop_blobs(database->sqlite, (uint32_t)pages);
+  snprintf(database->message, sizeof database->message, "%s", reason);
 }
 
 hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
@@ -103,7 +115,7 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
     lose_transaction(database);
   else
-    colmap_schema_find_own_tables(database);
+    drop_undone(database);
   return status;
 }
 
@@ -132,6 +144,7 @@ hs_status hs_colmap_commit(hs_colmap_database *database) {
   }
   database->in_transaction = false;
   database->is_new = false;
+  colmap_forget_blobs(database);
   return HS_OK;
 }
 

@@ -114,6 +114,7 @@ static hs_status read_size(hs_colmap_database *database, uint32_t image_id, hs_f
 hs_status colmap_read_keypoints(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
   hs_features fresh = {.descriptor_type = HS_DESCRIPTOR_NONE};
   hs_status status = colmap_enter_reading(database);
+  if (status == HS_OK) status = colmap_fill_blobs(database);
   if (status == HS_OK) status = read_size(database, image_id, &fresh);
   if (status == HS_OK) status = fill_from(database, SELECT_KEYPOINTS, image_id, fill_keypoints, &fresh);
   if (status != HS_OK) {
@@ -131,7 +132,8 @@ hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_i
   if (status != HS_OK) return status;
   if (!features) return colmap_fail(database, HS_ERR_ARGUMENT, "features is null");
   hs_features fresh = {.descriptor_type = HS_DESCRIPTOR_NONE};
-  status = read_size(database, image_id, &fresh);
+  status = colmap_fill_blobs(database);
+  if (status == HS_OK) status = read_size(database, image_id, &fresh);
   if (status == HS_OK) status = fill_from(database, SELECT_KEYPOINTS, image_id, fill_keypoints, &fresh);
   if (status == HS_OK) {
     const char *sql = database->schema.has_descriptor_type
@@ -192,7 +194,9 @@ static hs_status copy_blobs(hs_colmap_database *source, uint32_t image_id, const
   int64_t type = DESCRIPTOR_TYPE_SIFT;
   size_t described = 0;
   *blobs = (colmap_rows){.allocator = allocator};
-  hs_status status = copy_blob(source, &keypoint_table, image_id, allocator, &blobs->count, &blobs->keypoints);
+  hs_status status = colmap_fill_blobs(source);
+  if (status == HS_OK)
+    status = copy_blob(source, &keypoint_table, image_id, allocator, &blobs->count, &blobs->keypoints);
   if (status == HS_OK && !blobs->keypoints)
     status = colmap_fail(source, HS_ERR_ARGUMENT, "image %lu has no features", (unsigned long)image_id);
   if (status == HS_OK)

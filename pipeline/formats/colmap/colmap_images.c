@@ -146,30 +146,17 @@ static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64
   return status;
 }
 
-static hs_status insert_blob(hs_colmap_database *database, const char *sql, int64_t image_id, const uint8_t *bytes,
-                             int columns, size_t row_bytes, size_t count) {
-  sqlite3_stmt *statement;
-  hs_status status = colmap_prepare(database, sql, &statement);
-  if (status == HS_OK) {
-    int code = sqlite3_bind_int64(statement, 1, image_id);
-    code |= sqlite3_bind_int64(statement, 2, (int64_t)count);
-    code |= sqlite3_bind_int(statement, 3, columns);
-    code |= sqlite3_bind_blob64(statement, 4, bytes, count * row_bytes, SQLITE_STATIC);
-    status = colmap_step(database, statement, code, NULL);
-  }
-  colmap_done(database, statement);
-  return status;
-}
-
-static hs_status insert_features(hs_colmap_database *database, int64_t image_id, const colmap_rows *blobs) {
-  hs_status status = insert_blob(database, "INSERT INTO keypoints(image_id, rows, cols, data) VALUES(?, ?, ?, ?)",
-                                 image_id, blobs->keypoints, COLMAP_COLUMNS, COLMAP_KEYPOINT_BYTES, blobs->count);
+static hs_status insert_features(hs_colmap_database *database, int64_t image_id, colmap_rows *blobs) {
+  const size_t count = blobs->count;
+  hs_status status =
+      colmap_insert_blob(database, "INSERT INTO keypoints(image_id, rows, cols, data) VALUES(?, ?, ?, ?)", "keypoints",
+                         image_id, &blobs->keypoints, blobs->allocator, COLMAP_COLUMNS, COLMAP_KEYPOINT_BYTES, count);
   if (status != HS_OK || !blobs->descriptors) return status;
   const char *sql = database->schema.has_descriptor_type
                         ? "INSERT INTO descriptors(image_id, rows, cols, data, type) VALUES(?, ?, ?, ?, 0)"
                         : "INSERT INTO descriptors(image_id, rows, cols, data) VALUES(?, ?, ?, ?)";
-  return insert_blob(database, sql, image_id, blobs->descriptors, HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH,
-                     blobs->count);
+  return colmap_insert_blob(database, sql, "descriptors", image_id, &blobs->descriptors, blobs->allocator,
+                            HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH, count);
 }
 
 /* Drops an image's features, their provenance, and the matches of all its pairs, because these index the features.
@@ -184,14 +171,16 @@ static hs_status drop_features(hs_colmap_database *database, int64_t image_id, b
 }
 
 /* Adds features to an existing image. */
-static hs_status renew_features(hs_colmap_database *database, const hs_colmap_image *image, const colmap_rows *blobs) {
+static hs_status renew_features(hs_colmap_database *database, const hs_colmap_image *image, colmap_rows *blobs) {
   const int64_t image_id = image->image_id;
   bool has_keypoints = false, has_descriptors = false;
   bool same_keypoints = false, same_descriptors = false;
   const blob_content keypoints = {blobs->keypoints, COLMAP_COLUMNS, COLMAP_KEYPOINT_BYTES, blobs->count};
   const blob_content descriptors = {blobs->descriptors, HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH, blobs->count};
-  hs_status status = holds_blob(database, "SELECT rows, cols, data FROM keypoints WHERE image_id = ?", image_id,
-                                keypoints, &has_keypoints, &same_keypoints);
+  hs_status status = colmap_fill_blobs(database);
+  if (status == HS_OK)
+    status = holds_blob(database, "SELECT rows, cols, data FROM keypoints WHERE image_id = ?", image_id, keypoints,
+                        &has_keypoints, &same_keypoints);
   if (status == HS_OK)
     status = holds_blob(database, "SELECT rows, cols, data FROM descriptors WHERE image_id = ?", image_id, descriptors,
                         &has_descriptors, &same_descriptors);
@@ -243,7 +232,7 @@ static hs_status complete_camera(hs_colmap_database *database, const char *name,
 }
 
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                           const colmap_rows *blobs, const hs_features *features, int64_t *image_id) {
+                           colmap_rows *blobs, const hs_features *features, int64_t *image_id) {
   hs_colmap_image image;
   hs_colmap_camera wanted;
   hs_status status = colmap_find_image(database, name, 0, &image);
@@ -294,7 +283,7 @@ static hs_status enter_rows(hs_colmap_database *database, const hs_colmap_camera
 }
 
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                          const colmap_rows *rows, uint32_t *image_id) {
+                          colmap_rows *rows, uint32_t *image_id) {
   const hs_features known = {
       .count = rows->count, .image_width = rows->width, .image_height = rows->height, .origin = rows->origin};
   int64_t number = 0;
@@ -306,7 +295,7 @@ hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const 
 }
 
 hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                              const colmap_rows *rows, uint32_t *image_id) {
+                              colmap_rows *rows, uint32_t *image_id) {
   const hs_features known = {
       .count = rows->count, .image_width = rows->width, .image_height = rows->height, .origin = rows->origin};
   const int32_t replace = database->options.replace;

@@ -85,6 +85,7 @@ struct hs_colmap_database {
   int64_t highest_pair;               /* the highest pair_id that has a row; -1: there is none */
   bool is_reading;                    /* between colmap_begin_reading and colmap_end_reading */
   int64_t gap_first, gap_end;         /* while reading: no pair_id from gap_first to gap_end - 1 has a row */
+  bool has_zeros;                     /* SQLite's cache may have zeros in place of blobs; see colmap_fill_blobs */
   colmap_orphans orphans;             /* state in this transaction */
   hs_colmap_options options;          /* complete */
   char *path;
@@ -260,5 +261,29 @@ const char *colmap_vfs_name(void);
 
 /* Returns the CPU time of the thread that writes this database, in seconds; 0: opened without the VFS. */
 double colmap_vfs_cpu_s(sqlite3 *sqlite);
+
+struct blob_pages;
+
+/* True if the VFS can take a blob's content, so that SQLite is given zeros: opened with it, and without a write-ahead
+   log. Frees blobs that are written. */
+bool colmap_vfs_takes_blobs(sqlite3 *sqlite);
+/* Takes the blob before SQLite writes its pages. Only after colmap_vfs_takes_blobs. */
+void colmap_vfs_take_blob(sqlite3 *sqlite, const struct blob_pages *blob);
+/* Call after a rollback: drops the blobs beyond the end of the file, whose pages are used again. */
+void colmap_vfs_drop_blobs(sqlite3 *sqlite, uint32_t page_count);
+
+/* ---- colmap_blobs.c: rows with large blobs
+
+   SQLite's cache then has zeros in place of the blobs' content until they are written and the cache is emptied. So
+   colmap_fill_blobs must precede whatever reads blobs, or changes rows that have some. */
+
+/* Inserts a row (image_id, rows, cols, data) by a statement with these four parameters. table: its name. The database
+   may take *bytes, which are then null; else they stay the caller's. */
+hs_status colmap_insert_blob(hs_colmap_database *database, const char *sql, const char *table, int64_t image_id,
+                             uint8_t **bytes, const hs_allocator *allocator, int columns, size_t row_bytes,
+                             size_t count);
+hs_status colmap_fill_blobs(hs_colmap_database *database);
+/* The same at the end of a transaction, when everything is written. */
+void colmap_forget_blobs(hs_colmap_database *database);
 
 #endif

@@ -78,19 +78,20 @@ double colmap_writer_cpu_s(const hs_colmap_database *database);
    file existed, or other programs have committed to it. */
 const char *colmap_new_path(const hs_colmap_database *database);
 
-/* As hs_colmap_add_image, with features that are already converted. Needs SQLite. */
+/* As hs_colmap_add_image, with features that are already converted. Needs SQLite. A database that another thread writes
+   (colmap_open_behind) may take the arrays, which are then null in *rows, and frees them when they are written. */
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                          const colmap_rows *rows, uint32_t *image_id);
+                          colmap_rows *rows, uint32_t *image_id);
 
 /* As colmap_add_rows, for an image whose picture has changed: its features are replaced whatever options.replace is,
    and all its matches are dropped. If the size changed too, it gets a camera as a new image does. */
 hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                              const colmap_rows *rows, uint32_t *image_id);
+                              colmap_rows *rows, uint32_t *image_id);
 
 /* As colmap_add_rows, within a transaction that is already open. `features` has the count, the image's size and the
    origin, which may differ from that of the rows. */
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                           const colmap_rows *rows, const hs_features *features, int64_t *image_id);
+                           colmap_rows *rows, const hs_features *features, int64_t *image_id);
 
 /* As hs_colmap_copy_image. camera: the image's camera in the target; null: as in the source. */
 hs_status colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,

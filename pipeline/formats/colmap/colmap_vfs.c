@@ -7,13 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pipeline/formats/colmap/blob_pages.h"
 #include "pipeline/formats/colmap/write_queue.h"
+
+enum { BLOBS_MOST = 256 };
 
 /* A database file; in memory SQLite's own file structure follows. */
 typedef struct vfs_file {
   sqlite3_file base;
   write_queue *queue;
-  bool has_log; /* the file has a write-ahead log, so writes are not delayed */
+  bool has_log;   /* the file has a write-ahead log, so writes are not delayed */
+  bool is_unlike; /* SQLite placed a blob otherwise than blob_pages_plan, so no more blobs are taken */
+  size_t blob_count;
+  blob_pages blobs[BLOBS_MOST]; /* blobs with pages that are not written yet */
 } vfs_file;
 
 static sqlite3_vfs *vfs_root; /* default VFS of SQLite */
@@ -29,13 +35,61 @@ static int write_real(void *file, const void *bytes, size_t size, int64_t offset
   return real->pMethods->xWrite(real, bytes, (int)size, offset);
 }
 
+/* ---- blobs whose content SQLite does not have */
+
+/* Frees the blobs that are written. */
+static void free_written(vfs_file *f) {
+  const uint64_t written = f->blob_count > 0 ? write_queue_written(f->queue) : 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < f->blob_count; i++) {
+    blob_pages *b = &f->blobs[i];
+    if (b->unseen == 0 && b->mark <= written)
+      blob_pages_free(b);
+    else
+      f->blobs[kept++] = *b;
+  }
+  f->blob_count = kept;
+}
+
+/* Finds the blob that has a page; its index in the blob. Later blobs first: a page may be used again. */
+static blob_pages *blob_at(vfs_file *f, int size, sqlite3_int64 offset, int64_t *index) {
+  for (size_t i = f->blob_count; i > 0; i--) {
+    blob_pages *b = &f->blobs[i - 1];
+    if (size != (int)b->page_bytes) continue;
+    *index = blob_pages_index(b, offset / size + 1);
+    if (*index >= 0) return b;
+  }
+  return NULL;
+}
+
+/* Adds the page of a blob with its content. */
+static int write_blob_page(vfs_file *f, blob_pages *b, int64_t index, sqlite3_int64 offset) {
+  const write_page page = blob_pages_page(b, index);
+  const uint8_t bit = (uint8_t)(1u << (index & 7));
+  const int code = write_queue_add_page(f->queue, &page, b->page_bytes, offset);
+  b->unseen -= (b->seen[index / 8] & bit) == 0;
+  b->seen[index / 8] |= bit;
+  b->mark = write_queue_mark(f->queue);
+  return code;
+}
+
 /* ---- reading and writing */
+
+static int add_page(vfs_file *f, const void *bytes, int size, sqlite3_int64 offset) {
+  int64_t index = -1;
+  blob_pages *b = blob_at(f, size, offset, &index);
+  if (!b) return write_queue_add(f->queue, bytes, (size_t)size, offset);
+  if (blob_pages_are_empty(b, index, bytes)) return write_blob_page(f, b, index, offset);
+  if ((b->seen[index / 8] >> (index & 7) & 1) != 0) return write_queue_add(f->queue, bytes, (size_t)size, offset);
+  f->is_unlike = true; /* the transaction fails, and the next one leaves the content to SQLite */
+  return SQLITE_IOERR_WRITE;
+}
 
 /* Writes to the file. In WAL mode the write is not delayed: a checkpoint regards a page as written when the call
  * returns, and may skip the sync. */
 static int vfs_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset) {
   if (((vfs_file *)file)->has_log) return real_of(file)->pMethods->xWrite(real_of(file), bytes, size, offset);
-  return write_queue_add(queue_of(file), bytes, (size_t)size, offset);
+  return add_page((vfs_file *)file, bytes, size, offset);
 }
 
 static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset) {
@@ -95,10 +149,12 @@ static int vfs_check_lock(sqlite3_file *file, int *reserved) {
   return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
 }
 
-/* SQLite sends the size hint before every page; it changes nothing, so it need not wait for the queue */
+/* SQLite sends the size hint before every page, and asks whether pragmas are the VFS's; neither changes the file, so
+   they need not wait for the queue */
 static int vfs_control(sqlite3_file *file, int operation, void *argument) {
   sqlite3_file *real = real_of(file);
   if (operation == SQLITE_FCNTL_SIZE_HINT) return SQLITE_OK;
+  if (operation == SQLITE_FCNTL_PRAGMA) return SQLITE_NOTFOUND;
   const int code = write_queue_drain(queue_of(file));
   return code != SQLITE_OK ? code : real->pMethods->xFileControl(real, operation, argument);
 }
@@ -114,7 +170,9 @@ static int vfs_characteristics(sqlite3_file *file) {
 }
 
 static int vfs_close(sqlite3_file *file) {
+  vfs_file *f = (vfs_file *)file;
   write_queue_free(queue_of(file));
+  for (size_t i = 0; i < f->blob_count; i++) blob_pages_free(&f->blobs[i]);
   return real_of(file)->pMethods->xClose(real_of(file));
 }
 
@@ -173,7 +231,8 @@ static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, in
     if (real->pMethods) (void)real->pMethods->xClose(real);
     return code;
   }
-  ((vfs_file *)file)->has_log = false;
+  ((vfs_file *)file)->has_log = ((vfs_file *)file)->is_unlike = false;
+  ((vfs_file *)file)->blob_count = 0;
   ((vfs_file *)file)->queue = write_queue_make(write_real, real);
   if (!queue_of(file)) {
     (void)real->pMethods->xClose(real);
@@ -200,8 +259,39 @@ const char *colmap_vfs_name(void) {
   return vfs_layer.zName;
 }
 
-double colmap_vfs_cpu_s(sqlite3 *sqlite) {
+/* Returns the database's file; null: it was opened without this VFS. */
+static vfs_file *file_of(sqlite3 *sqlite) {
   sqlite3_file *file = NULL;
   const int code = sqlite3_file_control(sqlite, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  return code == SQLITE_OK && file && file->pMethods == &vfs_methods ? write_queue_cpu_s(queue_of(file)) : 0;
+  return code == SQLITE_OK && file && file->pMethods == &vfs_methods ? (vfs_file *)file : NULL;
+}
+
+double colmap_vfs_cpu_s(sqlite3 *sqlite) {
+  const vfs_file *f = file_of(sqlite);
+  return f ? write_queue_cpu_s(f->queue) : 0;
+}
+
+bool colmap_vfs_takes_blobs(sqlite3 *sqlite) {
+  vfs_file *f = file_of(sqlite);
+  if (!f || f->has_log || f->is_unlike) return false;
+  free_written(f);
+  return f->blob_count < BLOBS_MOST;
+}
+
+void colmap_vfs_take_blob(sqlite3 *sqlite, const blob_pages *blob) {
+  vfs_file *f = file_of(sqlite);
+  f->blobs[f->blob_count++] = *blob;
+}
+
+void colmap_vfs_drop_blobs(sqlite3 *sqlite, uint32_t page_count) {
+  vfs_file *f = file_of(sqlite);
+  size_t kept = 0;
+  if (!f || f->blob_count == 0) return;
+  (void)write_queue_drain(f->queue);
+  for (size_t i = 0; i < f->blob_count; i++)
+    if (f->blobs[i].first > page_count)
+      blob_pages_free(&f->blobs[i]);
+    else
+      f->blobs[kept++] = f->blobs[i];
+  f->blob_count = kept;
 }

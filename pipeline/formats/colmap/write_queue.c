@@ -10,10 +10,16 @@
 #include "os/os_threads.h"
 #include "pipeline/base/memory.h"
 
+enum { PAGES_OF_A_PIECE = WRITE_QUEUE_PIECE_BYTES / WRITE_QUEUE_PAGE_LEAST };
+
 typedef struct write_piece {
   int64_t offset;
   size_t size;
-  uint8_t bytes[WRITE_QUEUE_PIECE_BYTES];
+  size_t page_count; /* number of `pages`; 0: the piece has bytes */
+  union {
+    uint8_t bytes[WRITE_QUEUE_PIECE_BYTES];
+    write_page pages[PAGES_OF_A_PIECE]; /* all of the same size */
+  };
 } write_piece;
 
 struct write_queue {
@@ -27,6 +33,7 @@ struct write_queue {
   int failure_errno; /* errno of that write */
   uint64_t written, closed; /* written: number of written pieces; closed: index of the piece that is being filled */
   uint64_t awaited; /* number of written pieces for which the adding thread waits; NOTHING_AWAITED: it does not wait */
+  uint8_t page_bytes[WRITE_QUEUE_PIECE_BYTES]; /* a piece of pages, made by the queue's thread to be written */
   write_piece pieces[WRITE_QUEUE_PIECES];
 };
 
@@ -39,13 +46,28 @@ static write_piece *piece_of(write_queue *queue, uint64_t number) {
   return &queue->pieces[number % WRITE_QUEUE_PIECES];
 }
 
-/* Writes the first waiting piece. Call without the lock. */
+/* Returns the bytes of a piece. */
+static const uint8_t *bytes_of(write_queue *queue, const write_piece *piece) {
+  if (piece->page_count == 0) return piece->bytes;
+  const size_t each = piece->size / piece->page_count;
+  uint8_t *to = queue->page_bytes;
+  for (size_t i = 0; i < piece->page_count; i++, to += each) {
+    const write_page *page = &piece->pages[i];
+    const size_t filled = sizeof page->head + page->size;
+    memcpy(to, page->head, sizeof page->head);
+    memcpy(to + sizeof page->head, page->content, page->size);
+    memset(to + filled, 0, each - filled);
+  }
+  return queue->page_bytes;
+}
+
+/* Writes the first waiting piece. Call with the lock, which is released meanwhile. */
 static void write_first(write_queue *queue) {
   const write_piece *piece = piece_of(queue, queue->written);
   if (queue->failure == 0) {
     pthread_mutex_unlock(&queue->lock);
     write_queue_hold(queue);
-    const int code = queue->write(queue->file, piece->bytes, piece->size, piece->offset);
+    const int code = queue->write(queue->file, bytes_of(queue, piece), piece->size, piece->offset);
     const int error = errno;
     write_queue_release(queue);
     pthread_mutex_lock(&queue->lock);
@@ -101,7 +123,7 @@ static bool write_queue_start(write_queue *queue) {
 }
 
 /* the size that docs/guide/install.md states */
-_Static_assert(sizeof(write_queue) <= (8 << 20) + (16 << 10), "a queue takes 8 MiB");
+_Static_assert(sizeof(write_queue) <= (8 << 20) + (80 << 10), "a queue takes 8 MiB");
 
 write_queue *write_queue_make(write_function write, void *file) {
   write_queue *queue = hs_memory_alloc(NULL, sizeof *queue);
@@ -112,7 +134,7 @@ write_queue *write_queue_make(write_function write, void *file) {
   queue->failure = queue->failure_errno = 0;
   queue->written = queue->closed = 0;
   queue->awaited = NOTHING_AWAITED;
-  queue->pieces[0].size = 0;
+  queue->pieces[0].size = queue->pieces[0].page_count = 0;
   if (write_queue_make_locks(queue)) {
     if (write_queue_start(queue)) return queue;
     write_queue_drop_locks(queue);
@@ -145,7 +167,7 @@ static void close_piece(write_queue *queue) {
   const uint64_t waiting = queue->closed - queue->written;
   if (waiting == WRITE_QUEUE_BATCH) pthread_cond_signal(&queue->filled);
   if (waiting == WRITE_QUEUE_PIECES) wait_until_written(queue, queue->closed - WRITE_QUEUE_BATCH);
-  piece_of(queue, queue->closed)->size = 0;
+  piece_of(queue, queue->closed)->size = piece_of(queue, queue->closed)->page_count = 0;
 }
 
 void write_queue_free(write_queue *queue) {
@@ -165,6 +187,41 @@ static bool takes(const write_piece *piece, size_t size, int64_t offset) {
   return piece->offset + (int64_t)piece->size == offset && size <= WRITE_QUEUE_PIECE_BYTES - piece->size;
 }
 
+/* Returns the piece to be filled: the current one if it takes the bytes or is empty, else the next. */
+static write_piece *piece_for(write_queue *queue, bool is_taken, int64_t offset, int *failure) {
+  write_piece *piece = piece_of(queue, queue->closed);
+  if (piece->size > 0 && !is_taken) {
+    pthread_mutex_lock(&queue->lock);
+    close_piece(queue);
+    *failure = unlock_and_report(queue);
+    piece = piece_of(queue, queue->closed);
+  }
+  if (piece->size == 0) piece->offset = offset;
+  return piece;
+}
+
+int write_queue_add_page(write_queue *queue, const write_page *page, size_t page_bytes, int64_t offset) {
+  const write_piece *current = piece_of(queue, queue->closed);
+  int failure = 0;
+  const bool is_taken = current->page_count > 0 && takes(current, page_bytes, offset) &&
+                        current->size == current->page_count * page_bytes;
+  write_piece *piece = piece_for(queue, is_taken, offset, &failure);
+  piece->pages[piece->page_count++] = *page;
+  piece->size += page_bytes;
+  return failure;
+}
+
+uint64_t write_queue_mark(const write_queue *queue) {
+  return queue->closed + (queue->pieces[queue->closed % WRITE_QUEUE_PIECES].size > 0);
+}
+
+uint64_t write_queue_written(write_queue *queue) {
+  pthread_mutex_lock(&queue->lock);
+  const uint64_t written = queue->written;
+  pthread_mutex_unlock(&queue->lock);
+  return written;
+}
+
 int write_queue_add(write_queue *queue, const void *bytes, size_t size, int64_t offset) {
   write_piece *piece = piece_of(queue, queue->closed);
   int failure = 0;
@@ -172,13 +229,7 @@ int write_queue_add(write_queue *queue, const void *bytes, size_t size, int64_t 
     failure = write_queue_drain(queue);
     return failure != 0 ? failure : queue->write(queue->file, bytes, size, offset);
   }
-  if (piece->size > 0 && !takes(piece, size, offset)) {
-    pthread_mutex_lock(&queue->lock);
-    close_piece(queue);
-    failure = unlock_and_report(queue);
-    piece = piece_of(queue, queue->closed);
-  }
-  if (piece->size == 0) piece->offset = offset;
+  piece = piece_for(queue, piece->page_count == 0 && takes(piece, size, offset), offset, &failure);
   memcpy(piece->bytes + piece->size, bytes, size);
   piece->size += size;
   return failure;
@@ -201,7 +252,8 @@ int write_queue_read(write_queue *queue, void *bytes, size_t size, int64_t offse
   uint64_t last = queue->closed + 1; /* the newest piece that overlaps the range is the one before */
   while (last > queue->written && !piece_touches(piece_of(queue, last - 1), size, offset)) last--;
   const write_piece *newest = last > queue->written ? piece_of(queue, last - 1) : NULL;
-  *is_copied = newest && newest->offset <= offset && offset + (int64_t)size <= newest->offset + (int64_t)newest->size;
+  *is_copied = newest && newest->page_count == 0 && newest->offset <= offset &&
+               offset + (int64_t)size <= newest->offset + (int64_t)newest->size;
   if (newest && !*is_copied) {
     if (last > queue->closed) close_piece(queue);
     wait_until_written(queue, last);

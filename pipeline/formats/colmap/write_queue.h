@@ -18,7 +18,7 @@
 /* Maximum size of a piece: SQLite's largest page (SQLite's own files take less than 128 KiB at once); and number of
    pieces. Half of the pieces must exceed a core's cache: otherwise one core fills what the other core's cache holds, at
    half the speed. */
-enum { WRITE_QUEUE_PIECE_BYTES = 64 << 10, WRITE_QUEUE_PIECES = 128 };
+enum { WRITE_QUEUE_PIECE_BYTES = 64 << 10, WRITE_QUEUE_PIECES = 128, WRITE_QUEUE_PAGE_LEAST = 4 << 10 };
 
 /* Function that writes to the file; returns 0 or an error code. */
 typedef int (*write_function)(void *file, const void *bytes, size_t size, int64_t offset);
@@ -32,6 +32,20 @@ void write_queue_free(write_queue *queue);
 
 /* Copies the bytes to the queue. Waits if all pieces are full. */
 int write_queue_add(write_queue *queue, const void *bytes, size_t size, int64_t offset);
+
+/* A page whose content is not copied to the queue: `head`, `size` bytes of content, then zeros. */
+typedef struct write_page {
+  uint8_t head[4];
+  const uint8_t *content;
+  size_t size;
+} write_page;
+
+/* Adds a page of WRITE_QUEUE_PAGE_LEAST to WRITE_QUEUE_PIECE_BYTES bytes. Its content must stay until it is written:
+   until write_queue_written is at least a mark that was taken after the call. */
+int write_queue_add_page(write_queue *queue, const write_page *page, size_t page_bytes, int64_t offset);
+uint64_t write_queue_mark(const write_queue *queue);
+uint64_t write_queue_written(write_queue *queue);
+
 /* Waits until everything is written. */
 int write_queue_drain(write_queue *queue);
 /* Copies a range of the file if its newest bytes are all in one waiting piece. Otherwise waits until the range is

@@ -1,0 +1,71 @@
+/* Rows with large blobs, whose content the write-behind VFS writes; see colmap_internal.h and blob_pages.h. */
+#include <string.h>
+
+#include "pipeline/formats/colmap/blob_pages.h"
+#include "pipeline/formats/colmap/colmap_internal.h"
+
+/* Plans the pages of a blob at the end of the file. False: SQLite gets the content, because the VFS cannot take it, the
+   blob is small, or free pages within the file would be used. */
+static bool plan(hs_colmap_database *database, size_t before, blob_pages *blob) {
+  int64_t free_pages = 1, moves = 1, page_bytes = 0, pages = 0;
+  int reserved = -1;
+  if (!colmap_vfs_takes_blobs(database->sqlite) ||
+      colmap_query(database, "PRAGMA freelist_count", 0, &free_pages, NULL) != HS_OK || free_pages != 0 ||
+      colmap_query(database, "PRAGMA auto_vacuum", 0, &moves, NULL) != HS_OK || moves != 0 ||
+      colmap_query(database, "PRAGMA page_size", 0, &page_bytes, NULL) != HS_OK ||
+      colmap_query(database, "PRAGMA page_count", 0, &pages, NULL) != HS_OK ||
+      sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved) != SQLITE_OK ||
+      reserved < 0)
+    return false;
+  blob->page_bytes = (uint32_t)page_bytes;
+  blob->usable = (uint32_t)(page_bytes - reserved);
+  return blob_pages_plan(blob, before, (uint32_t)pages);
+}
+
+/* Writes the bytes of the blob that are in the table's page. */
+static hs_status fill_local(hs_colmap_database *database, const char *table, int64_t image_id, const uint8_t *bytes,
+                            size_t local) {
+  sqlite3_blob *open = NULL;
+  int code = sqlite3_blob_open(database->sqlite, "main", table, "data", image_id, 1, &open);
+  if (code == SQLITE_OK) code = sqlite3_blob_write(open, bytes, (int)local, 0);
+  const hs_status status = code == SQLITE_OK ? HS_OK : colmap_fail_sqlite(database, "add features");
+  (void)sqlite3_blob_close(open);
+  return status;
+}
+
+hs_status colmap_insert_blob(hs_colmap_database *database, const char *sql, const char *table, int64_t image_id,
+                             uint8_t **bytes, const hs_allocator *allocator, int columns, size_t row_bytes,
+                             size_t count) {
+  sqlite3_stmt *statement;
+  blob_pages blob = {.bytes = *bytes, .size = count * row_bytes, .allocator = allocator};
+  const uint8_t *content = *bytes;
+  const bool is_taken = plan(database, blob_pages_before((int64_t)count, columns, blob.size), &blob);
+  hs_status status = colmap_prepare(database, sql, &statement);
+  if (is_taken) {
+    colmap_vfs_take_blob(database->sqlite, &blob);
+    database->has_zeros = true;
+    *bytes = NULL;
+  }
+  if (status == HS_OK) {
+    int code = sqlite3_bind_int64(statement, 1, image_id);
+    code |= sqlite3_bind_int64(statement, 2, (int64_t)count);
+    code |= sqlite3_bind_int(statement, 3, columns);
+    code |= is_taken ? sqlite3_bind_zeroblob64(statement, 4, blob.size)
+                     : sqlite3_bind_blob64(statement, 4, content, blob.size, SQLITE_STATIC);
+    status = colmap_step(database, statement, code, NULL);
+  }
+  colmap_done(database, statement);
+  return is_taken && status == HS_OK ? fill_local(database, table, image_id, content, blob.local) : status;
+}
+
+void colmap_forget_blobs(hs_colmap_database *database) {
+  if (database->has_zeros) (void)sqlite3_db_release_memory(database->sqlite);
+  database->has_zeros = false;
+}
+
+hs_status colmap_fill_blobs(hs_colmap_database *database) {
+  if (!database->has_zeros) return HS_OK;
+  if (sqlite3_db_cacheflush(database->sqlite) != SQLITE_OK) return colmap_fail_sqlite(database, "write");
+  colmap_forget_blobs(database);
+  return HS_OK;
+}
