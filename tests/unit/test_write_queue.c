@@ -169,6 +169,51 @@ TEST_ON_FIXTURE(test_failure) {
   assert_memory_equal(f->file, f->expected, 2 * PAGE);
 }
 
+/* Adds a page whose content is not copied. The content of all pages is at `content`. */
+static int lend_page(fixture *f, int64_t page, const uint8_t *content, size_t size) {
+  const write_page lent = {.head = {1, 2, 3, (uint8_t)page}, .content = content, .size = size};
+  uint8_t *const expected = f->expected + page * PAGE;
+  memset(expected, 0, PAGE);
+  memcpy(expected, lent.head, sizeof lent.head);
+  memcpy(expected + sizeof lent.head, content, size);
+  return write_queue_add_page(f->queue, &lent, PAGE, page * PAGE);
+}
+
+/* Pages that are not copied, of any length, among others. Each is there when it is read, and the last write wins. */
+TEST_ON_FIXTURE(test_lent_pages) {
+  static uint8_t content[NEAR_PAGES + PAGE];
+  uint64_t random = 7;
+  for (size_t i = 0; i < sizeof content; i++) content[i] = (uint8_t)(next_random(&random) | 1);
+  for (uint64_t i = 0; i < 6000; i++) {
+    const uint64_t place = next_random(&random);
+    const int64_t page = i % 3 == 0 ? (int64_t)(place % NEAR_PAGES) : (int64_t)(i % NEAR_PAGES);
+    const size_t size = place % 5 == 0 ? place % (PAGE - 3) : PAGE - 4;
+    if (place % 11 == 0)
+      assert_int_equal(add_page(f, page, 1, i), 0);
+    else
+      assert_int_equal(lend_page(f, page, content + place % NEAR_PAGES, size), 0);
+    if (i % 40 == 0) (void)read_page(f, page * PAGE);
+  }
+  const uint64_t mark = write_queue_mark(f->queue);
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  assert_true(write_queue_written(f->queue) >= mark);
+  assert_memory_equal(f->file, f->expected, FILE_BYTES);
+}
+
+/* The mark counts the piece that is being filled. Pages of one row become one write. */
+TEST_ON_FIXTURE(test_mark) {
+  static const uint8_t content[PAGE] = {5};
+  assert_int_equal(write_queue_mark(f->queue), 0);
+  for (int64_t page = 0; page < 16; page++) assert_int_equal(lend_page(f, page, content, PAGE - 4), 0);
+  const uint64_t mark = write_queue_mark(f->queue);
+  assert_true(write_queue_written(f->queue) < mark);
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  assert_true(write_queue_written(f->queue) >= mark);
+  assert_int_equal(write_queue_mark(f->queue), mark);
+  assert_int_equal(f->writes, 1);
+  assert_memory_equal(f->file, f->expected, FILE_BYTES);
+}
+
 /* At the end everything added has been written, with or without a flush. */
 TEST_ON_FIXTURE(test_end) {
   assert_int_equal(add_page(f, 3, 1, 9), 0);

@@ -4,12 +4,30 @@
 #include "pipeline/formats/colmap/blob_pages.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
+/* True if rows of the table have the expected columns, with image_id as their key, and nothing else reads the data:
+   neither triggers nor indices. Looks once in a transaction. */
+static bool is_usual(hs_colmap_database *database, const colmap_blob_table *table) {
+  static const char *const sql[2] = {
+#define COLUMNS_OF(TABLE)                                                                                              \
+  "SELECT count(*) FROM pragma_table_xinfo('" TABLE "') WHERE NOT EXISTS (SELECT 1 FROM sqlite_master WHERE tbl_name"  \
+  " = '" TABLE "' AND (type IN ('trigger', 'index') OR sql LIKE '%without%rowid%')) AND EXISTS (SELECT 1 FROM"         \
+  " pragma_table_xinfo('" TABLE "') WHERE name = 'image_id' AND upper(type) = 'INTEGER' AND pk = 1)"
+      COLUMNS_OF("keypoints"), COLUMNS_OF("descriptors")};
+  colmap_shape *shape = &database->shapes[table->number];
+  int64_t columns = 0;
+  if (*shape == COLMAP_SHAPE_UNKNOWN) {
+    const hs_status status = colmap_query(database, sql[table->number], 0, &columns, NULL);
+    *shape = status == HS_OK && columns == 4 + (int64_t)table->zeros ? COLMAP_SHAPE_USUAL : COLMAP_SHAPE_OTHER;
+  }
+  return *shape == COLMAP_SHAPE_USUAL;
+}
+
 /* Plans the pages of a blob at the end of the file. False: SQLite gets the content, because the VFS cannot take it, the
    blob is small, or free pages within the file would be used. */
-static bool plan(hs_colmap_database *database, size_t before, blob_pages *blob) {
+static bool plan(hs_colmap_database *database, const colmap_blob_table *table, size_t before, blob_pages *blob) {
   int64_t free_pages = 1, moves = 1, page_bytes = 0, pages = 0;
   int reserved = -1;
-  if (!colmap_vfs_takes_blobs(database->sqlite) ||
+  if (!colmap_vfs_takes_blobs(database->sqlite) || !is_usual(database, table) ||
       colmap_query(database, "PRAGMA freelist_count", 0, &free_pages, NULL) != HS_OK || free_pages != 0 ||
       colmap_query(database, "PRAGMA auto_vacuum", 0, &moves, NULL) != HS_OK || moves != 0 ||
       colmap_query(database, "PRAGMA page_size", 0, &page_bytes, NULL) != HS_OK ||
@@ -33,14 +51,15 @@ static hs_status fill_local(hs_colmap_database *database, const char *table, int
   return status;
 }
 
-hs_status colmap_insert_blob(hs_colmap_database *database, const char *sql, const char *table, int64_t image_id,
-                             uint8_t **bytes, const hs_allocator *allocator, int columns, size_t row_bytes,
-                             size_t count) {
+hs_status colmap_insert_blob(hs_colmap_database *database, const colmap_blob_table *table, int64_t image_id,
+                             uint8_t **bytes, size_t count, const hs_allocator *allocator) {
   sqlite3_stmt *statement;
-  blob_pages blob = {.bytes = *bytes, .size = count * row_bytes, .allocator = allocator};
+  blob_pages blob = {.bytes = *bytes, .size = count * table->row_bytes, .allocator = allocator};
   const uint8_t *content = *bytes;
-  const bool is_taken = plan(database, blob_pages_before((int64_t)count, columns, blob.size), &blob);
-  hs_status status = colmap_prepare(database, sql, &statement);
+  /* a column that is 0 takes one byte of the record's header */
+  const size_t before = blob_pages_before((int64_t)count, table->columns, blob.size) + table->zeros;
+  const bool is_taken = plan(database, table, before, &blob);
+  hs_status status = colmap_prepare(database, table->insert, &statement);
   if (is_taken) {
     colmap_vfs_take_blob(database->sqlite, &blob);
     database->has_zeros = true;
@@ -49,13 +68,13 @@ hs_status colmap_insert_blob(hs_colmap_database *database, const char *sql, cons
   if (status == HS_OK) {
     int code = sqlite3_bind_int64(statement, 1, image_id);
     code |= sqlite3_bind_int64(statement, 2, (int64_t)count);
-    code |= sqlite3_bind_int(statement, 3, columns);
+    code |= sqlite3_bind_int(statement, 3, table->columns);
     code |= is_taken ? sqlite3_bind_zeroblob64(statement, 4, blob.size)
                      : sqlite3_bind_blob64(statement, 4, content, blob.size, SQLITE_STATIC);
     status = colmap_step(database, statement, code, NULL);
   }
   colmap_done(database, statement);
-  return is_taken && status == HS_OK ? fill_local(database, table, image_id, content, blob.local) : status;
+  return is_taken && status == HS_OK ? fill_local(database, table->name, image_id, content, blob.local) : status;
 }
 
 void colmap_forget_blobs(hs_colmap_database *database) {

@@ -59,6 +59,7 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   /* a refused schema must neither stay locked nor count as known in the next call */
   if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
   database->in_transaction = status == HS_OK;
+  memset(database->shapes, 0, sizeof database->shapes);
   database->orphans = COLMAP_ORPHANS_UNKNOWN; /* another program may have written since the last transaction */
   return status;
 }

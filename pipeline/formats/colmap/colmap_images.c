@@ -147,16 +147,25 @@ static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64
 }
 
 static hs_status insert_features(hs_colmap_database *database, int64_t image_id, colmap_rows *blobs) {
+  const bool has_type = database->schema.has_descriptor_type;
+  const colmap_blob_table keypoints = {"keypoints",
+                                       "INSERT INTO keypoints(image_id, rows, cols, data) VALUES(?, ?, ?, ?)",
+                                       0,
+                                       0,
+                                       COLMAP_COLUMNS,
+                                       COLMAP_KEYPOINT_BYTES};
+  const colmap_blob_table descriptors = {
+      "descriptors",
+      has_type ? "INSERT INTO descriptors(image_id, rows, cols, data, type) VALUES(?, ?, ?, ?, 0)"
+               : "INSERT INTO descriptors(image_id, rows, cols, data) VALUES(?, ?, ?, ?)",
+      1,
+      has_type,
+      HS_DESCRIPTOR_LENGTH,
+      HS_DESCRIPTOR_LENGTH};
   const size_t count = blobs->count;
-  hs_status status =
-      colmap_insert_blob(database, "INSERT INTO keypoints(image_id, rows, cols, data) VALUES(?, ?, ?, ?)", "keypoints",
-                         image_id, &blobs->keypoints, blobs->allocator, COLMAP_COLUMNS, COLMAP_KEYPOINT_BYTES, count);
+  hs_status status = colmap_insert_blob(database, &keypoints, image_id, &blobs->keypoints, count, blobs->allocator);
   if (status != HS_OK || !blobs->descriptors) return status;
-  const char *sql = database->schema.has_descriptor_type
-                        ? "INSERT INTO descriptors(image_id, rows, cols, data, type) VALUES(?, ?, ?, ?, 0)"
-                        : "INSERT INTO descriptors(image_id, rows, cols, data) VALUES(?, ?, ?, ?)";
-  return colmap_insert_blob(database, sql, "descriptors", image_id, &blobs->descriptors, blobs->allocator,
-                            HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH, count);
+  return colmap_insert_blob(database, &descriptors, image_id, &blobs->descriptors, count, blobs->allocator);
 }
 
 /* Drops an image's features, their provenance, and the matches of all its pairs, because these index the features.

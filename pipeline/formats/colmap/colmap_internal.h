@@ -68,6 +68,9 @@ typedef struct colmap_choice {
 /* Whether entries of pairs refer to images that do not exist yet: unknown, no, or yes. */
 typedef enum colmap_orphans { COLMAP_ORPHANS_UNKNOWN, COLMAP_ORPHANS_NONE, COLMAP_ORPHANS_SOME } colmap_orphans;
 
+/* Whether a table stores rows as this library's tables do. */
+typedef enum colmap_shape { COLMAP_SHAPE_UNKNOWN, COLMAP_SHAPE_USUAL, COLMAP_SHAPE_OTHER } colmap_shape;
+
 struct hs_colmap_database {
   sqlite3 *sqlite;
   colmap_statement statements[COLMAP_STATEMENTS];
@@ -85,6 +88,7 @@ struct hs_colmap_database {
   int64_t highest_pair;               /* the highest pair_id that has a row; -1: there is none */
   bool is_reading;                    /* between colmap_begin_reading and colmap_end_reading */
   int64_t gap_first, gap_end;         /* while reading: no pair_id from gap_first to gap_end - 1 has a row */
+  colmap_shape shapes[2];             /* of keypoints and descriptors; see colmap_insert_blob */
   bool has_zeros;                     /* SQLite's cache may have zeros in place of blobs; see colmap_fill_blobs */
   colmap_orphans orphans;             /* state in this transaction */
   hs_colmap_options options;          /* complete */
@@ -277,11 +281,19 @@ void colmap_vfs_drop_blobs(sqlite3 *sqlite, uint32_t page_count);
    SQLite's cache then has zeros in place of the blobs' content until they are written and the cache is emptied. So
    colmap_fill_blobs must precede whatever reads blobs, or changes rows that have some. */
 
-/* Inserts a row (image_id, rows, cols, data) by a statement with these four parameters. table: its name. The database
-   may take *bytes, which are then null; else they stay the caller's. */
-hs_status colmap_insert_blob(hs_colmap_database *database, const char *sql, const char *table, int64_t image_id,
-                             uint8_t **bytes, const hs_allocator *allocator, int columns, size_t row_bytes,
-                             size_t count);
+/* A table with one row (image_id, rows, cols, data) per image. */
+typedef struct colmap_blob_table {
+  const char *name, *insert; /* insert: statement with these four parameters */
+  int number;                /* index in hs_colmap_database.shapes */
+  size_t zeros;              /* number of further columns, which `insert` sets to 0 */
+  int columns;               /* value of cols */
+  size_t row_bytes;
+} colmap_blob_table;
+
+/* Inserts a row with `count` rows of data. The database may take *bytes, which are then null; else they stay the
+   caller's. */
+hs_status colmap_insert_blob(hs_colmap_database *database, const colmap_blob_table *table, int64_t image_id,
+                             uint8_t **bytes, size_t count, const hs_allocator *allocator);
 hs_status colmap_fill_blobs(hs_colmap_database *database);
 /* The same at the end of a transaction, when everything is written. */
 void colmap_forget_blobs(hs_colmap_database *database);
