@@ -63,6 +63,19 @@ int64_t os_read_at(int descriptor, void *bytes, size_t size, uint64_t offset);
 int64_t os_write(int descriptor, const void *bytes, size_t size);
 
 bool os_truncate(int descriptor, uint64_t size);
+
+/* Returns the process's descriptor of a file; -1: it has none or several, or the system cannot tell. Only Linux can. */
+int os_only_descriptor(const os_info *file);
+/* Bytes of a write. */
+typedef struct os_part {
+  const void *bytes;
+  size_t size;
+} os_part;
+/* Writes the parts one after the other. Only on Linux; elsewhere ENOTSUP. */
+bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint64_t offset);
+/* Allocates disk space for a range, of which new bytes read as zeros; the file grows to the end of the range. After a
+   failure it may have grown in part. Never raises SIGXFSZ. Only on Linux; elsewhere ENOTSUP. */
+bool os_allocate(int descriptor, uint64_t offset, uint64_t size);
 int os_duplicate(int descriptor);
 /* False if the descriptor is not open, or only for reading. Windows: always true. */
 bool os_is_writable(int descriptor);

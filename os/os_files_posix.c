@@ -1,4 +1,7 @@
 /* Files of POSIX systems; see os_files.h. */
+#ifdef __linux__
+#  define _GNU_SOURCE /* fallocate, pwritev */
+#endif
 #define _DEFAULT_SOURCE    /* flock, fdopendir */
 #define _DARWIN_C_SOURCE 1 /* macOS: flock, times of files */
 #include "os/os_files.h"
@@ -9,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#ifdef __linux__
+#  include <sys/resource.h>
+#  include <sys/uio.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +113,82 @@ int64_t os_read_at(int descriptor, void *bytes, size_t size, uint64_t offset) {
 int64_t os_write(int descriptor, const void *bytes, size_t size) { return write(descriptor, bytes, size); }
 
 bool os_truncate(int descriptor, uint64_t size) { return ftruncate(descriptor, (off_t)size) == 0; }
+
+#ifdef __linux__
+
+int os_only_descriptor(const os_info *file) {
+  os_folder *folder = os_folder_open("/proc/self/fd", true);
+  if (!folder) return -1;
+  int found = -1, count = 0;
+  os_info info;
+  for (const char *name; (name = os_folder_next(folder)) != NULL;) {
+    const int descriptor = (int)strtol(name, NULL, 10);
+    if (!os_info_of_open(descriptor, &info) || !os_is_same(&info, file)) continue;
+    found = descriptor;
+    count++;
+  }
+  os_folder_close(folder);
+  return count == 1 ? found : -1;
+}
+
+/* Drops the first `size` bytes of the parts; returns the number of parts that are left. */
+static int drop_written(struct iovec *parts, int count, size_t size) {
+  int done = 0;
+  while (done < count && size >= parts[done].iov_len) size -= parts[done++].iov_len;
+  if (done < count) {
+    parts[done].iov_base = (char *)parts[done].iov_base + size;
+    parts[done].iov_len -= size;
+  }
+  memmove(parts, parts + done, (size_t)(count - done) * sizeof *parts);
+  return count - done;
+}
+
+bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint64_t offset) {
+  enum { PARTS = 256 };
+  struct iovec vector[PARTS];
+  int filled = 0;
+  for (size_t next = 0; next < count || filled > 0;) {
+    for (; filled < PARTS && next < count; next++)
+      vector[filled++] = (struct iovec){.iov_base = (void *)(uintptr_t)parts[next].bytes, .iov_len = parts[next].size};
+    const ssize_t written = pwritev(descriptor, vector, filled, (off_t)offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    offset += (uint64_t)written;
+    filled = drop_written(vector, filled, (size_t)written);
+  }
+  return true;
+}
+
+bool os_allocate(int descriptor, uint64_t offset, uint64_t size) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+  if (limit.rlim_cur != RLIM_INFINITY && offset + size > limit.rlim_cur) {
+    errno = EFBIG; /* the system would raise the signal */
+    return false;
+  }
+  return fallocate(descriptor, 0, (off_t)offset, (off_t)size) == 0;
+}
+
+#else
+
+int os_only_descriptor(const os_info *file) {
+  (void)file;
+  return -1;
+}
+
+bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint64_t offset) {
+  (void)descriptor, (void)parts, (void)count, (void)offset;
+  errno = ENOTSUP;
+  return false;
+}
+
+bool os_allocate(int descriptor, uint64_t offset, uint64_t size) {
+  (void)descriptor, (void)offset, (void)size;
+  errno = ENOTSUP;
+  return false;
+}
+
+#endif
 
 int os_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }
 

@@ -298,6 +298,23 @@ int64_t os_read_at(int descriptor, void *bytes, size_t size, uint64_t offset) {
   return done ? (int64_t)got : -1;
 }
 
+int os_only_descriptor(const os_info *file) {
+  (void)file;
+  return -1;
+}
+
+bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint64_t offset) {
+  (void)descriptor, (void)parts, (void)count, (void)offset;
+  errno = ENOTSUP;
+  return false;
+}
+
+bool os_allocate(int descriptor, uint64_t offset, uint64_t size) {
+  (void)descriptor, (void)offset, (void)size;
+  errno = ENOTSUP;
+  return false;
+}
+
 int64_t os_write(int descriptor, const void *bytes, size_t size) {
   return _write(descriptor, bytes, (unsigned)(size < READ_BYTES_MAX ? size : READ_BYTES_MAX));
 }

@@ -44,7 +44,7 @@ static int set_up(void **state) {
   f->expected = calloc(1, FILE_BYTES);
   assert_true(f->file && f->expected);
   f->caller = pthread_self();
-  f->queue = write_queue_make(write_file, f);
+  f->queue = write_queue_make(write_file, NULL, f);
   assert_non_null(f->queue);
   *state = f;
   return 0;

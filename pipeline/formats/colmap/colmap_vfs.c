@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "pipeline/formats/colmap/blob_pages.h"
+#include "pipeline/formats/colmap/page_file.h"
 #include "pipeline/formats/colmap/write_queue.h"
 
 enum { BLOBS_MOST = 256 };
@@ -16,6 +17,7 @@ enum { BLOBS_MOST = 256 };
 typedef struct vfs_file {
   sqlite3_file base;
   write_queue *queue;
+  page_file pages; /* used by the queue's thread; by another one when all is written */
   bool has_log;   /* the file has a write-ahead log, so writes are not delayed */
   bool is_unlike; /* SQLite placed a blob otherwise than blob_pages_plan, so no more blobs are taken */
   size_t blob_count;
@@ -30,9 +32,24 @@ static sqlite3_file *real_of(sqlite3_file *file) { return (sqlite3_file *)((vfs_
 
 static write_queue *queue_of(sqlite3_file *file) { return ((vfs_file *)file)->queue; }
 
-static int write_real(void *file, const void *bytes, size_t size, int64_t offset) {
-  sqlite3_file *real = file;
+/* ---- the queue's functions */
+
+static int write_bytes(void *file, const void *bytes, size_t size, int64_t offset) {
+  sqlite3_file *real = real_of(file);
+  page_file_note(&((vfs_file *)file)->pages, offset + (int64_t)size);
   return real->pMethods->xWrite(real, bytes, (int)size, offset);
+}
+
+static int write_pages(void *file, const write_page *pages, size_t count, size_t page_bytes, int64_t offset) {
+  if (page_file_write(&((vfs_file *)file)->pages, pages, count, page_bytes, offset)) return SQLITE_OK;
+  return errno == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE; /* as SQLite's own files */
+}
+
+/* Waits until all is written. Then the file has the size that SQLite expects. */
+static int write_all(sqlite3_file *file) {
+  const int code = write_queue_drain(queue_of(file));
+  if (code != SQLITE_OK) return code;
+  return page_file_trim(&((vfs_file *)file)->pages) ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
 }
 
 /* ---- blobs whose content SQLite does not have */
@@ -106,17 +123,17 @@ static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 off
 /* ---- calls that wait until all is written */
 
 static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
-  const int code = write_queue_drain(queue_of(file));
+  const int code = write_all(file);
   return code != SQLITE_OK ? code : real_of(file)->pMethods->xTruncate(real_of(file), size);
 }
 
 static int vfs_sync(sqlite3_file *file, int flags) {
-  const int code = write_queue_drain(queue_of(file));
+  const int code = write_all(file);
   return code != SQLITE_OK ? code : real_of(file)->pMethods->xSync(real_of(file), flags);
 }
 
 static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
-  const int code = write_queue_drain(queue_of(file));
+  const int code = write_all(file);
   return code != SQLITE_OK ? code : real_of(file)->pMethods->xFileSize(real_of(file), size);
 }
 
@@ -124,7 +141,7 @@ static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
  * this file's, and delete it. */
 static int vfs_lock(sqlite3_file *file, int level) {
   sqlite3_file *real = real_of(file);
-  int has_moved = 0, code = write_queue_drain(queue_of(file));
+  int has_moved = 0, code = write_all(file);
   if (code == SQLITE_OK) code = real->pMethods->xLock(real, level);
   if (code != SQLITE_OK || level != SQLITE_LOCK_SHARED) return code;
   if (real->pMethods->xFileControl(real, SQLITE_FCNTL_HAS_MOVED, &has_moved) != SQLITE_OK || has_moved == 0)
@@ -138,6 +155,7 @@ static int vfs_lock(sqlite3_file *file, int level) {
 static int vfs_unlock(sqlite3_file *file, int level) {
   const int failure = write_queue_drain(queue_of(file));
   const int error = errno;
+  page_file_end(&((vfs_file *)file)->pages);
   const int code = real_of(file)->pMethods->xUnlock(real_of(file), level);
   write_queue_forget(queue_of(file));
   if (failure != SQLITE_OK) errno = error;
@@ -155,7 +173,7 @@ static int vfs_control(sqlite3_file *file, int operation, void *argument) {
   sqlite3_file *real = real_of(file);
   if (operation == SQLITE_FCNTL_SIZE_HINT) return SQLITE_OK;
   if (operation == SQLITE_FCNTL_PRAGMA) return SQLITE_NOTFOUND;
-  const int code = write_queue_drain(queue_of(file));
+  const int code = write_all(file);
   return code != SQLITE_OK ? code : real->pMethods->xFileControl(real, operation, argument);
 }
 
@@ -172,6 +190,7 @@ static int vfs_characteristics(sqlite3_file *file) {
 static int vfs_close(sqlite3_file *file) {
   vfs_file *f = (vfs_file *)file;
   write_queue_free(queue_of(file));
+  page_file_end(&f->pages);
   for (size_t i = 0; i < f->blob_count; i++) blob_pages_free(&f->blobs[i]);
   return real_of(file)->pMethods->xClose(real_of(file));
 }
@@ -233,7 +252,9 @@ static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, in
   }
   ((vfs_file *)file)->has_log = ((vfs_file *)file)->is_unlike = false;
   ((vfs_file *)file)->blob_count = 0;
-  ((vfs_file *)file)->queue = write_queue_make(write_real, real);
+  page_file_open(&((vfs_file *)file)->pages, name);
+  const bool has_pages = page_file_is_open(&((vfs_file *)file)->pages);
+  ((vfs_file *)file)->queue = write_queue_make(write_bytes, has_pages ? write_pages : NULL, file);
   if (!queue_of(file)) {
     (void)real->pMethods->xClose(real);
     return SQLITE_NOMEM;

@@ -10,7 +10,10 @@
 #include "os/os_threads.h"
 #include "pipeline/base/memory.h"
 
-enum { PAGES_OF_A_PIECE = WRITE_QUEUE_PIECE_BYTES / WRITE_QUEUE_PAGE_LEAST };
+enum {
+  PAGES_OF_A_PIECE = WRITE_QUEUE_PIECE_BYTES / WRITE_QUEUE_PAGE_LEAST,
+  PAGES_OF_A_RUN = WRITE_QUEUE_RUN_BYTES / WRITE_QUEUE_PAGE_LEAST
+};
 
 typedef struct write_piece {
   int64_t offset;
@@ -24,6 +27,7 @@ typedef struct write_piece {
 
 struct write_queue {
   write_function write;
+  write_pages_function write_pages;
   void *file;
   pthread_t thread;
   pthread_mutex_t lock, file_lock;
@@ -33,7 +37,10 @@ struct write_queue {
   int failure_errno; /* errno of that write */
   uint64_t written, closed; /* written: number of written pieces; closed: index of the piece that is being filled */
   uint64_t awaited; /* number of written pieces for which the adding thread waits; NOTHING_AWAITED: it does not wait */
-  uint8_t page_bytes[WRITE_QUEUE_PIECE_BYTES]; /* a piece of pages, made by the queue's thread to be written */
+  union { /* what the queue's thread makes of pieces of pages to write them */
+    uint8_t page_bytes[WRITE_QUEUE_PIECE_BYTES]; /* of one piece, for `write` */
+    write_page run[PAGES_OF_A_RUN];              /* for `write_pages` */
+  };
   write_piece pieces[WRITE_QUEUE_PIECES];
 };
 
@@ -61,20 +68,52 @@ static const uint8_t *bytes_of(write_queue *queue, const write_piece *piece) {
   return queue->page_bytes;
 }
 
-/* Writes the first waiting piece. Call with the lock, which is released meanwhile. */
-static void write_first(write_queue *queue) {
+/* Collects the pages of consecutive waiting pieces, and returns the number of pieces. end: the first piece that does not
+   wait yet. */
+static uint64_t collect_run(write_queue *queue, uint64_t end, size_t *pages) {
+  const write_piece *first = piece_of(queue, queue->written);
+  const size_t page_bytes = first->size / first->page_count;
+  uint64_t number = queue->written;
+  size_t size = 0;
+  *pages = 0;
+  for (; number < end; number++) {
+    const write_piece *piece = piece_of(queue, number);
+    if (piece->page_count == 0 || piece->size != piece->page_count * page_bytes ||
+        piece->offset != first->offset + (int64_t)size || size + piece->size > WRITE_QUEUE_RUN_BYTES)
+      break;
+    memcpy(queue->run + *pages, piece->pages, piece->page_count * sizeof(write_page));
+    *pages += piece->page_count;
+    size += piece->size;
+  }
+  return number - queue->written;
+}
+
+/* Writes the first waiting piece, and what can be written with it. end: as in collect_run. Returns the function's
+   code. */
+static int write_pieces(write_queue *queue, uint64_t end, uint64_t *count) {
   const write_piece *piece = piece_of(queue, queue->written);
+  if (!queue->write_pages || piece->page_count == 0)
+    return queue->write(queue->file, bytes_of(queue, piece), piece->size, piece->offset);
+  size_t pages = 0;
+  *count = collect_run(queue, end, &pages);
+  return queue->write_pages(queue->file, queue->run, pages, piece->size / piece->page_count, piece->offset);
+}
+
+/* Writes the first waiting pieces. Call with the lock, which is released meanwhile. */
+static void write_first(write_queue *queue) {
+  uint64_t count = 1;
   if (queue->failure == 0) {
+    const uint64_t end = queue->closed;
     pthread_mutex_unlock(&queue->lock);
     write_queue_hold(queue);
-    const int code = queue->write(queue->file, bytes_of(queue, piece), piece->size, piece->offset);
+    const int code = write_pieces(queue, end, &count);
     const int error = errno;
     write_queue_release(queue);
     pthread_mutex_lock(&queue->lock);
     queue->failure = code;
     queue->failure_errno = error;
   }
-  queue->written++;
+  queue->written += count;
   if (queue->written < queue->awaited) return;
   queue->awaited = NOTHING_AWAITED;
   pthread_cond_signal(&queue->emptied);
@@ -125,10 +164,11 @@ static bool write_queue_start(write_queue *queue) {
 /* the size that docs/guide/install.md states */
 _Static_assert(sizeof(write_queue) <= (8 << 20) + (80 << 10), "a queue takes 8 MiB");
 
-write_queue *write_queue_make(write_function write, void *file) {
+write_queue *write_queue_make(write_function write, write_pages_function write_pages, void *file) {
   write_queue *queue = hs_memory_alloc(NULL, sizeof *queue);
   if (!queue) return NULL;
   queue->write = write;
+  queue->write_pages = write_pages;
   queue->file = file;
   queue->ending = false;
   queue->failure = queue->failure_errno = 0;

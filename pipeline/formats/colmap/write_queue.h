@@ -23,22 +23,30 @@ enum { WRITE_QUEUE_PIECE_BYTES = 64 << 10, WRITE_QUEUE_PIECES = 128, WRITE_QUEUE
 /* Function that writes to the file; returns 0 or an error code. */
 typedef int (*write_function)(void *file, const void *bytes, size_t size, int64_t offset);
 
-typedef struct write_queue write_queue;
-
-/* Creates a queue of 8 MiB and its thread. Null: out of memory, or the thread could not be started. */
-write_queue *write_queue_make(write_function write, void *file);
-/* Writes all pieces, ends the thread and frees the queue; null is allowed. */
-void write_queue_free(write_queue *queue);
-
-/* Copies the bytes to the queue. Waits if all pieces are full. */
-int write_queue_add(write_queue *queue, const void *bytes, size_t size, int64_t offset);
-
 /* A page whose content is not copied to the queue: `head`, `size` bytes of content, then zeros. */
 typedef struct write_page {
   uint8_t head[4];
   const uint8_t *content;
   size_t size;
 } write_page;
+
+/* Maximum number of bytes that a write_pages_function gets. */
+enum { WRITE_QUEUE_RUN_BYTES = 512 << 10 };
+
+/* Function that writes consecutive pages of one size in one go; returns 0 or an error code. */
+typedef int (*write_pages_function)(void *file, const write_page *pages, size_t count, size_t page_bytes,
+                                    int64_t offset);
+
+typedef struct write_queue write_queue;
+
+/* Creates a queue of 8 MiB and its thread. write_pages: null if pages are written by `write`. Null: out of memory, or
+   the thread could not be started. */
+write_queue *write_queue_make(write_function write, write_pages_function write_pages, void *file);
+/* Writes all pieces, ends the thread and frees the queue; null is allowed. */
+void write_queue_free(write_queue *queue);
+
+/* Copies the bytes to the queue. Waits if all pieces are full. */
+int write_queue_add(write_queue *queue, const void *bytes, size_t size, int64_t offset);
 
 /* Adds a page of WRITE_QUEUE_PAGE_LEAST to WRITE_QUEUE_PIECE_BYTES bytes. Its content must stay until it is written:
    until write_queue_written is at least a mark that was taken after the call. */
