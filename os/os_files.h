@@ -74,7 +74,8 @@ typedef struct os_part {
 /* Writes the parts one after the other. Only on Linux; elsewhere ENOTSUP. */
 bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint64_t offset);
 /* Allocates disk space for a range, of which new bytes read as zeros; the file grows to the end of the range. After a
-   failure it may have grown in part. Never raises SIGXFSZ. Only on Linux; elsewhere ENOTSUP. */
+   failure it may have grown in part. Never raises SIGXFSZ. ENOTSUP: not on Linux, or a file in memory, where it would
+   cost as much as writing. */
 bool os_allocate(int descriptor, uint64_t offset, uint64_t size);
 int os_duplicate(int descriptor);
 /* False if the descriptor is not open, or only for reading. Windows: always true. */

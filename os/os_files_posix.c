@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/file.h>
 #ifdef __linux__
+#  include <linux/magic.h>
 #  include <sys/resource.h>
 #  include <sys/uio.h>
+#  include <sys/vfs.h>
 #endif
 #include <sys/stat.h>
 #include <unistd.h>
@@ -160,7 +162,12 @@ bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint6
 }
 
 bool os_allocate(int descriptor, uint64_t offset, uint64_t size) {
+  struct statfs system;
   struct rlimit limit;
+  if (fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC) {
+    errno = ENOTSUP;
+    return false;
+  }
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
   if (limit.rlim_cur != RLIM_INFINITY && offset + size > limit.rlim_cur) {
     errno = EFBIG; /* the system would raise the signal */

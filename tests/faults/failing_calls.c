@@ -79,7 +79,8 @@ static const struct watched_call {
     {__NR_fcntl, CALL_LOCK},      {__NR_fstat, CALL_STAT},      {__NR_newfstatat, CALL_STAT},
     {__NR_statx, CALL_STAT},      {__NR_readlinkat, CALL_STAT}, {__NR_ftruncate, CALL_TRUNCATE},
     {__NR_getdents64, CALL_LIST}, {__NR_lseek, CALL_SEEK},      {__NR_faccessat, CALL_ACCESS},
-    {__NR_fchmod, CALL_ACCESS},   {__NR_fchown, CALL_ACCESS},
+    {__NR_fchmod, CALL_ACCESS},   {__NR_fchown, CALL_ACCESS},   {__NR_pwritev, CALL_WRITE},
+    {__NR_fallocate, CALL_WRITE},
 };
 enum { WATCHED = sizeof watched_calls / sizeof watched_calls[0] };
 

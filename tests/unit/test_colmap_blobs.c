@@ -9,10 +9,12 @@
 
 #include "tests/support/test.h"
 
+#include "os/os_files.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/formats/colmap/blob_pages.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/colmap/colmap_records.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "tests/support/colmap_file.h"
 #include "tests/support/colmap_tables.h"
 
@@ -112,7 +114,13 @@ static void check_image(const char *path, const char *name, size_t count, uint32
   colmap_rows_free(&rows);
 }
 
+/* Also checks that no space remains that was allocated for later pages. */
 static void check_file(const char *path, int64_t images) {
+  os_info info;
+  const int64_t bytes =
+      colmap_tables_ask(path, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+  assert_true(os_info_of(path, &info));
+  assert_int_equal(info.size, bytes);
   assert_int_equal(colmap_tables_ask(path, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
   assert_int_equal(colmap_tables_ask(path, "SELECT count(*) FROM images"), images);
   assert_int_equal(colmap_tables_ask(path, "SELECT count(*) FROM descriptors"), images);
@@ -328,6 +336,77 @@ TEST_ON_FILE(test_a_killed_writer) {
   assert_true(WIFSIGNALED(state));
   check_file(f->path, 1);
   check_image(f->path, "a.png", LARGE, 1);
+}
+
+/* Fails unless another process finds the file locked, which its SQLite opens as a reader and as a writer. */
+static void check_locked(const char *path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    sqlite3 *other = NULL;
+    const bool is_open = sqlite3_open_v2(path, &other, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK;
+    const bool is_busy = sqlite3_exec(other, "SELECT count(*) FROM images", NULL, NULL, NULL) == SQLITE_BUSY &&
+                         sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_BUSY;
+    _exit(is_open && is_busy ? 0 : 1);
+  }
+  int state = 0;
+  assert_int_equal(waitpid(child, &state, 0), child);
+  assert_true(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
+/* While pages are written the file is locked. Then another process reads it, also while the next images wait. */
+TEST_ON_FILE(test_other_processes) {
+  char name[16];
+  hs_colmap_database *database = open_behind(f, 0);
+  for (uint32_t i = 0; i < 30; i++) {
+    snprintf(name, sizeof name, "%u.png", i);
+    assert_int_equal(add(database, name, LARGE, i, NULL), HS_OK);
+    if (i % 10 == 5) check_locked(f->path);
+    if (i % 10 != 9) continue;
+    assert_int_equal(hs_colmap_commit(database), HS_OK);
+    check_file(f->path, i + 1);
+    check_image(f->path, name, LARGE, i);
+  }
+  finish(database);
+}
+
+/* What is not committed leaves neither pages nor space. */
+TEST_ON_FILE(test_a_rollback) {
+  char name[16];
+  finish(open_behind(f, 0));
+  hs_colmap_database *database = open_behind(f, 0);
+  for (uint32_t i = 0; i < 30; i++) {
+    snprintf(name, sizeof name, "%u.png", i);
+    assert_int_equal(add(database, name, LARGE, i, NULL), HS_OK);
+    if (i == 9) assert_int_equal(hs_colmap_commit(database), HS_OK);
+  }
+  hs_colmap_close(database);
+  check_file(f->path, 10);
+  check_image(f->path, "9.png", LARGE, 9);
+}
+
+/* The bytes of the file do not depend on how pages are written: with a second descriptor, which the process has anyway,
+ * SQLite's one is not known. */
+TEST_ON_FILE(test_same_bytes) {
+  char name[16];
+  uint64_t digests[2] = {0};
+  for (int round = 0; round < 2; round++) {
+    (void)remove(f->path);
+    finish(open_behind(f, 0));
+    const int second = round == 1 ? os_open(f->path, OS_READ) : -1;
+    hs_colmap_database *database = open_behind(f, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+      snprintf(name, sizeof name, "%u.png", i);
+      assert_int_equal(add(database, name, LARGE + i, i, NULL), HS_OK);
+    }
+    finish(database);
+    if (second >= 0) os_close(second);
+    check_file(f->path, 20);
+    digest_state state;
+    digest_start(&state);
+    assert_int_equal(digest_add_file(&state, f->path), HS_OK);
+    digests[round] = digest_end(&state);
+  }
+  assert_true(digests[0] == digests[1]);
 }
 
 /* If SQLite placed a blob otherwise than expected, the transaction fails, and later ones leave all content to SQLite.

@@ -19,6 +19,7 @@ typedef struct fixture {
   write_queue *queue;
   uint8_t *file, *expected;
   size_t writes, bytes; /* numbers of successful writes and of their bytes */
+  size_t runs;          /* number of the writes of pages */
   int64_t full_from;    /* writes beyond this offset fail; 0: none fails */
   pthread_t caller;
   bool by_caller; /* whether a write happened on the adding thread */
@@ -37,18 +38,34 @@ static int write_file(void *file, const void *bytes, size_t size, int64_t offset
   return 0;
 }
 
-static int set_up(void **state) {
+/* Writes pages of PAGE bytes. */
+static int write_pages(void *file, const write_page *pages, size_t count, size_t page_bytes, int64_t offset) {
+  static uint8_t bytes[WRITE_QUEUE_RUN_BYTES];
+  memset(bytes, 0, count * page_bytes);
+  for (size_t i = 0; i < count; i++) {
+    memcpy(bytes + i * page_bytes, pages[i].head, sizeof pages[i].head);
+    memcpy(bytes + i * page_bytes + sizeof pages[i].head, pages[i].content, pages[i].size);
+  }
+  ((fixture *)file)->runs++;
+  return write_file(file, bytes, count * page_bytes, offset);
+}
+
+static int make(void **state, write_pages_function function) {
   fixture *f = calloc(1, sizeof *f);
   assert_non_null(f);
   f->file = calloc(1, FILE_BYTES);
   f->expected = calloc(1, FILE_BYTES);
   assert_true(f->file && f->expected);
   f->caller = pthread_self();
-  f->queue = write_queue_make(write_file, NULL, f);
+  f->queue = write_queue_make(write_file, function, f);
   assert_non_null(f->queue);
   *state = f;
   return 0;
 }
+
+static int set_up(void **state) { return make(state, NULL); }
+
+static int set_up_for_pages(void **state) { return make(state, write_pages); }
 
 static int tear_down(void **state) {
   SCOPED_MEMORY fixture *f = *state;
@@ -59,6 +76,7 @@ static int tear_down(void **state) {
 }
 
 #define TEST_ON_FIXTURE(NAME) TEST_GIVEN(NAME, fixture, f, set_up, tear_down)
+#define TEST_OF_PAGES(NAME)   TEST_GIVEN(NAME, fixture, f, set_up_for_pages, tear_down)
 
 /* Adds pages whose bytes depend on `number`. */
 static int add_page(fixture *f, int64_t page, size_t pages, uint64_t number) {
@@ -179,8 +197,9 @@ static int lend_page(fixture *f, int64_t page, const uint8_t *content, size_t si
   return write_queue_add_page(f->queue, &lent, PAGE, page * PAGE);
 }
 
-/* Pages that are not copied, of any length, among others. Each is there when it is read, and the last write wins. */
-TEST_ON_FIXTURE(test_lent_pages) {
+/* Adds pages that are not copied, of any length, among others. Each is there when it is read, and the last write wins.
+ */
+static void lend_pages(fixture *f) {
   static uint8_t content[NEAR_PAGES + PAGE];
   uint64_t random = 7;
   for (size_t i = 0; i < sizeof content; i++) content[i] = (uint8_t)(next_random(&random) | 1);
@@ -198,6 +217,51 @@ TEST_ON_FIXTURE(test_lent_pages) {
   assert_int_equal(write_queue_drain(f->queue), 0);
   assert_true(write_queue_written(f->queue) >= mark);
   assert_memory_equal(f->file, f->expected, FILE_BYTES);
+}
+
+TEST_ON_FIXTURE(test_lent_pages) {
+  lend_pages(f);
+  assert_int_equal(f->runs, 0);
+}
+
+TEST_OF_PAGES(test_lent_pages_in_runs) {
+  lend_pages(f);
+  assert_true(f->runs > 0);
+}
+
+/* Consecutive pieces become one write, unless it would be too large. A gap and copied bytes end it. */
+TEST_OF_PAGES(test_runs) {
+  enum { RUN = WRITE_QUEUE_RUN_BYTES / PAGE };
+  static const uint8_t content[PAGE] = {5};
+  int64_t page = 0;
+  write_queue_hold(f->queue); /* nothing is written until the release */
+  for (; page < 2 * RUN + 3; page++) assert_int_equal(lend_page(f, page, content, PAGE - 4), 0);
+  for (page++; page < 2 * RUN + 9; page++) assert_int_equal(lend_page(f, page, content, 9), 0);
+  assert_int_equal(add_page(f, page++, 1, 4), 0);
+  assert_int_equal(lend_page(f, page, content, 0), 0);
+  write_queue_release(f->queue);
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  assert_int_equal(f->runs, 5);
+  assert_int_equal(f->writes, 6);
+  assert_memory_equal(f->file, f->expected, FILE_BYTES);
+}
+
+/* After a run that failed, nothing is written until the failure is cleared. */
+TEST_OF_PAGES(test_failed_run) {
+  static const uint8_t content[PAGE] = {5};
+  f->full_from = 8 * PAGE;
+  for (int64_t page = 8; page < 80; page++) assert_int_equal(lend_page(f, page, content, 9), 0);
+  const uint64_t mark = write_queue_mark(f->queue);
+  assert_int_equal(write_queue_drain(f->queue), NO_ROOM);
+  assert_int_equal(errno, EFBIG);
+  assert_true(write_queue_written(f->queue) >= mark); /* the content is not needed any more */
+  (void)lend_page(f, 0, content, 9);
+  assert_int_equal(write_queue_drain(f->queue), NO_ROOM);
+  assert_int_equal(f->bytes, 0);
+  write_queue_forget(f->queue);
+  assert_int_equal(lend_page(f, 1, content, 9), 0);
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  assert_int_equal(f->bytes, PAGE);
 }
 
 /* The mark counts the piece that is being filled. Pages of one row become one write. */

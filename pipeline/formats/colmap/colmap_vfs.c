@@ -18,8 +18,8 @@ typedef struct vfs_file {
   sqlite3_file base;
   write_queue *queue;
   page_file pages; /* used by the queue's thread; by another one when all is written */
-  bool has_log;   /* the file has a write-ahead log, so writes are not delayed */
-  bool is_unlike; /* SQLite placed a blob otherwise than blob_pages_plan, so no more blobs are taken */
+  bool has_log;    /* the file has a write-ahead log, so writes are not delayed */
+  bool is_unlike;  /* SQLite placed a blob otherwise than blob_pages_plan, so no more blobs are taken */
   size_t blob_count;
   blob_pages blobs[BLOBS_MOST]; /* blobs with pages that are not written yet */
 } vfs_file;

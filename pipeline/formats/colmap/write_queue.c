@@ -37,7 +37,7 @@ struct write_queue {
   int failure_errno; /* errno of that write */
   uint64_t written, closed; /* written: number of written pieces; closed: index of the piece that is being filled */
   uint64_t awaited; /* number of written pieces for which the adding thread waits; NOTHING_AWAITED: it does not wait */
-  union { /* what the queue's thread makes of pieces of pages to write them */
+  union {           /* what the queue's thread makes of pieces of pages to write them */
     uint8_t page_bytes[WRITE_QUEUE_PIECE_BYTES]; /* of one piece, for `write` */
     write_page run[PAGES_OF_A_RUN];              /* for `write_pages` */
   };
@@ -68,8 +68,8 @@ static const uint8_t *bytes_of(write_queue *queue, const write_piece *piece) {
   return queue->page_bytes;
 }
 
-/* Collects the pages of consecutive waiting pieces, and returns the number of pieces. end: the first piece that does not
-   wait yet. */
+/* Collects the pages of consecutive waiting pieces, and returns the number of pieces. end: the first piece that does
+   not wait yet. */
 static uint64_t collect_run(write_queue *queue, uint64_t end, size_t *pages) {
   const write_piece *first = piece_of(queue, queue->written);
   const size_t page_bytes = first->size / first->page_count;
