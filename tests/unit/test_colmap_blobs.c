@@ -10,6 +10,7 @@
 #include "tests/support/test.h"
 
 #include "os/os_files.h"
+#include "os/os_threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/formats/colmap/blob_pages.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
@@ -336,6 +337,34 @@ TEST_ON_FILE(test_a_killed_writer) {
   assert_true(WIFSIGNALED(state));
   check_file(f->path, 1);
   check_image(f->path, "a.png", LARGE, 1);
+}
+
+static void add_until_killed(colmap_file *f) {
+  hs_colmap_database *database = open_behind(f, 0);
+  for (uint32_t i = 0;; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "%u.png", i);
+    (void)add(database, name, LARGE, i, NULL);
+    if (i % 16 == 15) (void)hs_colmap_commit(database);
+  }
+}
+
+/* Whenever a writer is killed, the next program finds whole transactions, and no allocated space. */
+TEST_ON_FILE(test_kills_at_many_times) {
+  enum { KILLS = 12, EACH_NS = 9000000 };
+  for (int64_t i = 1; i <= KILLS; i++) {
+    (void)remove(f->path);
+    finish(open_behind(f, 0));
+    const pid_t child = fork();
+    if (child == 0) add_until_killed(f);
+    os_sleep_ns(i * EACH_NS);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    const int64_t images = colmap_tables_ask(f->path, "SELECT count(*) FROM images");
+    assert_int_equal(images % 16, 0);
+    check_file(f->path, images);
+    if (images > 0) check_image(f->path, "15.png", LARGE, 15);
+  }
 }
 
 /* Fails unless another process finds the file locked, which its SQLite opens as a reader and as a writer. */
