@@ -155,8 +155,13 @@ bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint6
     const ssize_t written = pwritev(descriptor, vector, filled, (off_t)offset);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return false;
+    const int before = filled;
     offset += (uint64_t)written;
     filled = drop_written(vector, filled, (size_t)written);
+    if (written == 0 && filled == before) {
+      errno = ENOSPC;
+      return false;
+    }
   }
   return true;
 }

@@ -3,7 +3,9 @@
  * at the end, and a limit of the file's size.
  */
 #include <errno.h>
-#include <sys/resource.h>
+#ifdef __linux__
+#  include <sys/resource.h>
+#endif
 
 #include "tests/support/test.h"
 
@@ -140,6 +142,24 @@ TEST_ON_FIXTURE(test_limit) {
   assert_false(f->file.is_refused);
   assert_int_equal(size_of(f), START + 2 * run);
   check_run(f, START + run);
+}
+
+/* If later space is refused, the space that is not used yet is given back at once, and the write takes what it needs.
+ */
+TEST_ON_FIXTURE(test_limit_later) {
+  const int64_t run = WRITE_QUEUE_RUN_BYTES, last = START + PAGE_FILE_AHEAD + run / 2;
+  struct rlimit old;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+  const struct rlimit small = {.rlim_cur = (rlim_t)(last + run), .rlim_max = old.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const bool writes = write_run(f, START) && write_run(f, last);
+  const bool is_refused = f->file.is_refused;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+  assert_true(writes && is_refused);
+  assert_int_equal(f->file.allocated, 0);
+  assert_int_equal(size_of(f), last + run);
+  check_run(f, START);
+  check_run(f, last);
 }
 
 /* A failed write reports its reason; the end of the transaction does not change errno. */

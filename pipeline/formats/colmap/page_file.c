@@ -16,16 +16,22 @@ void page_file_open(page_file *f, const char *path) {
 
 bool page_file_is_open(const page_file *f) { return f->descriptor >= 0; }
 
-/* Allocates space for a write that ends here, and more. A failure is no error: the write then allocates what it
-   needs. */
+bool page_file_trim(page_file *f) {
+  if (f->allocated > f->end && !os_truncate(f->descriptor, f->end)) return false;
+  f->allocated = f->end = 0;
+  return true;
+}
+
+/* Allocates space for a write that ends here, and more. A failure is no error: the write then allocates what it needs,
+   and the space that was allocated in part is given back to others. */
 static void allocate(page_file *f, uint64_t end) {
   os_info info;
   if (f->is_refused || end <= f->allocated) return;
   if (!os_info_of_open(f->descriptor, &info) || end <= info.size) return;
   if (f->allocated == 0) f->end = info.size;
-  f->is_refused = !os_allocate(f->descriptor, info.size, end + PAGE_FILE_AHEAD - info.size);
-  /* after a failure too, the file may have grown */
-  if (os_info_of_open(f->descriptor, &info)) f->allocated = info.size;
+  f->allocated = end + PAGE_FILE_AHEAD;
+  f->is_refused = !os_allocate(f->descriptor, info.size, f->allocated - info.size);
+  if (f->is_refused) (void)page_file_trim(f);
 }
 
 void page_file_note(page_file *f, int64_t end) {
@@ -48,12 +54,6 @@ bool page_file_write(page_file *f, const write_page *pages, size_t count, size_t
   allocate(f, end);
   page_file_note(f, (int64_t)end);
   return os_write_parts_at(f->descriptor, parts, used, (uint64_t)offset);
-}
-
-bool page_file_trim(page_file *f) {
-  if (f->allocated > f->end && !os_truncate(f->descriptor, f->end)) return false;
-  f->allocated = f->end = 0;
-  return true;
 }
 
 void page_file_end(page_file *f) {
