@@ -438,6 +438,23 @@ TEST_ON_FILE(test_same_bytes) {
   assert_true(digests[0] == digests[1]);
 }
 
+/* A blob whose pages SQLite never writes is not committed. */
+TEST_ON_FILE(test_pages_that_are_not_written) {
+  hs_colmap_database *database = open_behind(f, 0);
+  bool is_taken = false;
+  assert_int_equal(add(database, "0.png", LARGE, 0, &is_taken), HS_OK);
+  assert_true(is_taken);
+  blob_pages b = {.page_bytes = 4096, .usable = 4096, .bytes = hs_memory_alloc(NULL, 100000), .size = 100000};
+  assert_true(b.bytes && blob_pages_plan(&b, 5, 1 << 20)); /* far beyond the end */
+  assert_true(colmap_vfs_takes_blobs(database->sqlite));
+  colmap_vfs_take_blob(database->sqlite, &b);
+  assert_int_equal(hs_colmap_commit(database), HS_ERR_IO);
+  assert_non_null(strstr(hs_colmap_last_error(database), "elsewhere than planned; nothing of the open transaction"));
+  assert_int_equal(hs_colmap_commit(database), HS_ERR_IO);
+  hs_colmap_close(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM sqlite_master WHERE name = 'keypoints'"), 0);
+}
+
 /* If SQLite placed a blob otherwise than expected, the transaction fails, and later ones leave all content to SQLite.
  */
 TEST_ON_FILE(test_another_place) {

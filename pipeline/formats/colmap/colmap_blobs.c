@@ -88,3 +88,10 @@ hs_status colmap_fill_blobs(hs_colmap_database *database) {
   colmap_forget_blobs(database);
   return HS_OK;
 }
+
+hs_status colmap_finish_blobs(hs_colmap_database *database) {
+  if (!database->has_zeros) return HS_OK;
+  if (sqlite3_db_cacheflush(database->sqlite) != SQLITE_OK) return colmap_fail_sqlite(database, "write");
+  if (!colmap_vfs_lacks_pages(database->sqlite)) return HS_OK;
+  return colmap_fail(database, HS_ERR_IO, "SQLite stores features elsewhere than planned");
+}

@@ -138,7 +138,8 @@ hs_status hs_colmap_commit(hs_colmap_database *database) {
   if (database->is_broken)
     return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction, of which nothing was kept");
   if (!database->in_transaction) return HS_OK;
-  status = colmap_run(database, "COMMIT");
+  status = colmap_finish_blobs(database);
+  if (status == HS_OK) status = colmap_run(database, "COMMIT");
   if (status != HS_OK) {
     lose_transaction(database);
     return status;

@@ -273,6 +273,8 @@ struct blob_pages;
 bool colmap_vfs_takes_blobs(sqlite3 *sqlite);
 /* Takes the blob before SQLite writes its pages. Only after colmap_vfs_takes_blobs. */
 void colmap_vfs_take_blob(sqlite3 *sqlite, const struct blob_pages *blob);
+/* True if SQLite has not written every page of a blob. */
+bool colmap_vfs_lacks_pages(sqlite3 *sqlite);
 /* Call after a rollback: drops the blobs beyond the end of the file, whose pages are used again. */
 void colmap_vfs_drop_blobs(sqlite3 *sqlite, uint32_t page_count);
 
@@ -295,7 +297,9 @@ typedef struct colmap_blob_table {
 hs_status colmap_insert_blob(hs_colmap_database *database, const colmap_blob_table *table, int64_t image_id,
                              uint8_t **bytes, size_t count, const hs_allocator *allocator);
 hs_status colmap_fill_blobs(hs_colmap_database *database);
-/* The same at the end of a transaction, when everything is written. */
+/* Call before a commit. Fails if SQLite stored a blob elsewhere than planned, so that its content was not written. */
+hs_status colmap_finish_blobs(hs_colmap_database *database);
+/* Call after a commit, when everything is written. */
 void colmap_forget_blobs(hs_colmap_database *database);
 
 #endif

@@ -304,6 +304,13 @@ void colmap_vfs_take_blob(sqlite3 *sqlite, const blob_pages *blob) {
   f->blobs[f->blob_count++] = *blob;
 }
 
+bool colmap_vfs_lacks_pages(sqlite3 *sqlite) {
+  const vfs_file *f = file_of(sqlite);
+  size_t unseen = 0;
+  for (size_t i = 0; f && i < f->blob_count; i++) unseen += f->blobs[i].unseen;
+  return unseen > 0;
+}
+
 void colmap_vfs_drop_blobs(sqlite3 *sqlite, uint32_t page_count) {
   vfs_file *f = file_of(sqlite);
   size_t kept = 0;
