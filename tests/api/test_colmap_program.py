@@ -405,6 +405,27 @@ class Inputs(ColmapCase):
         self.assertEqual(len(self.names()), 40)
 
 
+    def test_interrupted_while_the_database_is_made(self):
+        """A new database is whole, or not there."""
+        for number in range(8):
+            self.photo(f"{number}.jpg")
+        before = self.files()
+        for moment in range(24):
+            command = ("database_creator",) if moment % 4 == 0 else ("feature_extractor", "--image_path", "photos", *USE_CPU)
+            number = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)[moment % 3]
+            run = subprocess.Popen([PROGRAM, *command, "--database_path", "new.db"], cwd=self.folder, env=self.environment(),
+                                   stderr=subprocess.DEVNULL)
+            while not os.path.exists(self.path("new.db")) and run.poll() is None:
+                pass
+            time.sleep(moment // 12 / 1000)
+            run.send_signal(number)
+            self.assertIn(run.wait(300), (DONE, FAILED, -number))
+            if self.files() != before:
+                self.assertEqual(self.files(), sorted([*before, "new.db"]), moment)
+                self.assertLessEqual(self.ask("SELECT count(*) FROM images", name="new.db")[0][0], 8)
+                os.unlink(self.path("new.db"))
+
+
 class Matches(ColmapCase):
     database = None  # the database's bytes, set by the first test
 

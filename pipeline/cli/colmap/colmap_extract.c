@@ -9,6 +9,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/cli/colmap/colmap_pictures.h"
 #include "pipeline/cli/common/cli_input.h"
+#include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/progress.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/include/hartsift_batch.h"
@@ -52,19 +53,33 @@ static cli_exit open_database(const colmap_options *options, hs_colmap_database 
   (void)hs_colmap_options_init(&opening);
   opening.message = message;
   opening.message_bytes = sizeof message;
-  const hs_status status = hs_colmap_open(database, options->values[COLMAP_DATABASE_PATH].text, &opening);
+  const char *path = options->values[COLMAP_DATABASE_PATH].text;
+  database_list_begin(path);
+  const hs_status status = hs_colmap_open(database, path, &opening);
+  database_list_new(*database);
   return status == HS_OK ? CLI_DONE : fail("", message[0] != '\0' ? message : hs_status_string(status));
 }
 
+/* From the first commit on, a signal leaves a new database. After a failure signals are kept until the database is
+ * closed, which removes it. */
 static cli_exit commit(hs_colmap_database *database) {
-  return hs_colmap_commit(database) == HS_OK ? CLI_DONE : fail("", hs_colmap_last_error(database));
+  database_unlist();
+  if (hs_colmap_commit(database) != HS_OK) return fail("", hs_colmap_last_error(database));
+  database_list_end();
+  return CLI_DONE;
+}
+
+static void close_database(hs_colmap_database *database) {
+  database_unlist();
+  hs_colmap_close(database);
+  database_list_end();
 }
 
 cli_exit colmap_create_database(const colmap_options *options) {
   hs_colmap_database *database = NULL;
   cli_exit result = open_database(options, &database);
   if (result == CLI_DONE) result = commit(database);
-  hs_colmap_close(database);
+  close_database(database);
   return result;
 }
 
@@ -384,7 +399,7 @@ static cli_exit prepare(extract_job *job) {
 
 static void free_job(extract_job *job) {
   hs_batch_destroy(job->run);
-  hs_colmap_close(job->database);
+  close_database(job->database);
   hs_image_free(&job->camera_pixels);
   colmap_cameras_free(&job->cameras);
   colmap_images_free(&job->images);
