@@ -9,6 +9,7 @@
 #include "os/os_threads.h"
 #include "pipeline/cli/batch/batch_images.h"
 #include "pipeline/cli/batch/batch_report.h"
+#include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/cli/common/progress.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
@@ -81,9 +82,29 @@ static cli_exit read_own_options(batch_job *job) {
   return counts_gpus(job) ? CLI_DONE : read_devices(job);
 }
 
-/* Chooses hardware queues for the listed images, then counts the GPUs if --devices names all. */
+/* Returns the common start of the paths of an output's manifests; null: out of memory. */
+static char *manifest_prefix(const char *location, bool is_database) {
+  const size_t bytes = strlen(location) + sizeof "/manifest";
+  char *prefix = malloc(bytes);
+  if (prefix) snprintf(prefix, bytes, "%s%smanifest", location, is_database ? "." : "/");
+  return prefix;
+}
+
+/* Returns the number of images that this run will process. */
+static size_t count_left(const batch_job *job) {
+  const option_value *values = job->set->values;
+  const size_t shards = (size_t)job->shards;
+  if (!values[OPTION_RESUME].is_set) return job->list.count / shards;
+  char *prefix = manifest_prefix(values[OPTION_OUTPUT].text, job->format == HS_FORMAT_COLMAP_DB);
+  const size_t left =
+      prefix ? batch_count_left(&job->list, prefix, (size_t)job->shard - 1, shards) : job->list.count / shards;
+  free(prefix);
+  return left;
+}
+
+/* Chooses hardware queues for the images to process, then counts the GPUs if --devices names all. */
 static cli_exit choose_queues(batch_job *job) {
-  cli_choose_gpu_queues(job->list.count / (size_t)job->shards);
+  cli_choose_gpu_queues(count_left(job));
   return counts_gpus(job) ? read_devices(job) : CLI_DONE;
 }
 
@@ -126,13 +147,11 @@ static cli_exit prepare_outputs(batch_job *job) {
   if (result != CLI_DONE) return result;
   const batch_inputs inputs = {job->input.load.ignore_exif != 0, digest_of_mask(&job->mask)};
   char *settings = batch_settings_text(job->set, &job->options, format_by_id(format)->name, &inputs);
-  const size_t bytes = strlen(job->store.location) + sizeof "/manifest";
-  char *prefix = malloc(bytes);
+  char *prefix = manifest_prefix(job->store.location, batch_store_is_database(&job->store));
   if (!settings || !prefix || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
     cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
     result = CLI_FAILED;
   } else {
-    snprintf(prefix, bytes, "%s%smanifest", job->store.location, batch_store_is_database(&job->store) ? "." : "/");
     result = batch_manifest_make(&job->manifest, &job->list, prefix, job->shard, job->shards, settings);
   }
   free(settings);

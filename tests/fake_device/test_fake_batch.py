@@ -69,6 +69,18 @@ class FakeBatch(BatchCase):
             self.on("gpus=2", "batch", names, "-o", "own", "--device", "cuda", status=FAILED)
         self.assertEqual(self.queues, "queues: 5")
 
+    def test_queues_by_the_number_of_images_left(self):
+        """A resumed run counts the images that no manifest or journal has."""
+        names = [f"many/{number}.pgm" for number in range(510)]
+        for name in names:
+            self.write(name, blots(16, 16, 3))
+        for output, options in (("out", ("--device", "cuda")), (".db", ("--devices", "all"))):
+            for done, queues in ((5, 8), (20, 2)):
+                self.batch(self.list_of(names[:done]), "-o", f"{done}{output}", "--device", "cpu")
+                for wanted in (queues, 2):  # after the first resumed run none is left
+                    self.on("gpus=2", "batch", self.list_of(names), "-o", f"{done}{output}", "--resume", *options)
+                    self.assertEqual(self.queues, f"queues: {wanted}", f"{done}{output}")
+
     def test_a_gpu_that_has_two_names(self):
         for devices in ("auto,cuda:0", "cuda:0,hybrid"):
             _, errors, _ = self.on("gpus=1", "batch", "in", "-o", "twice", "--devices", devices, status=USAGE)

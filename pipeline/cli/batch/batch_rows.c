@@ -310,30 +310,84 @@ bool batch_is_manifest_name(const char *name, const char *base) {
   return strcmp(rest, ".csv") == 0 || strcmp(rest, ".journal") == 0;
 }
 
-cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
-  const char *slash = strrchr(manifest->prefix, '/');
-  const char *base = slash ? slash + 1 : manifest->prefix;
-  const size_t folder_length = (size_t)(base - manifest->prefix);
-  char *folder = folder_length > 0 ? os_copy_text(manifest->prefix, folder_length) : strdup(".");
+/* Calls take(user, path) for the files of the prefix's folder that are named as manifests or journals, while it returns
+   CLI_DONE. */
+static cli_exit each_manifest(const char *prefix, cli_exit (*take)(void *user, const char *path), void *user) {
+  const char *slash = strrchr(prefix, '/');
+  const char *base = slash ? slash + 1 : prefix;
+  const size_t folder_length = (size_t)(base - prefix);
+  char *folder = folder_length > 0 ? os_copy_text(prefix, folder_length) : strdup(".");
   char **entries = NULL;
   const int64_t count = folder ? os_list_folder(folder, &entries) : -1;
   cli_exit result = CLI_DONE;
-  *whole_bytes = 0;
   for (int64_t i = 0; i < count; i++) {
     const char *name = entries[i];
     const size_t bytes = folder_length + strlen(name) + 1;
     char *path = result == CLI_DONE && batch_is_manifest_name(name, base) ? malloc(bytes) : NULL;
     if (path) {
-      snprintf(path, bytes, "%.*s%s", (int)folder_length, manifest->prefix, name);
-      if (strcmp(path, manifest->csv_path) != 0 && strcmp(path, manifest->journal_path) != 0)
-        result = recall_path(manifest, path);
+      snprintf(path, bytes, "%.*s%s", (int)folder_length, prefix, name);
+      result = take(user, path);
       free(path);
     }
     free(entries[i]);
   }
   free(entries);
   free(folder);
+  return result;
+}
+
+static cli_exit recall_other(void *user, const char *path) {
+  batch_manifest *manifest = user;
+  if (strcmp(path, manifest->csv_path) == 0 || strcmp(path, manifest->journal_path) == 0) return CLI_DONE;
+  return recall_path(manifest, path);
+}
+
+cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
+  *whole_bytes = 0;
+  cli_exit result = each_manifest(manifest->prefix, recall_other, manifest);
   result = result == CLI_DONE ? recall_path(manifest, manifest->csv_path) : result;
   /* the journal's open descriptor is used: opening and closing another one would end the lock */
   return result == CLI_DONE ? recall_file(manifest, manifest->journal, manifest->journal_path, whole_bytes) : result;
+}
+
+/* ---- images that are left */
+
+typedef struct claims {
+  const batch_list *list;
+  bool *is_claimed; /* [image] */
+} claims;
+
+static void claim_rows(const claims *c, const char *text, size_t size, bool is_journal) {
+  const char *cursor = text, *end = text + size, *settings;
+  size_t settings_length;
+  batch_columns columns;
+  if (!batch_read_head(&cursor, end, is_journal, &settings, &settings_length, &columns)) return;
+  const int fields = batch_row_fields(columns);
+  batch_row row = {.text = malloc(size + BATCH_FIELDS_MAX)};
+  while (row.text && batch_read_row(&cursor, end, &row) && row.count == fields) {
+    batch_record record;
+    if (!batch_row_record(&row, columns, &record)) break;
+    const batch_image_name *image = batch_list_find(c->list, row.fields[0]);
+    if (image) c->is_claimed[image - c->list->images] = record.state != BATCH_FAILED;
+  }
+  free(row.text);
+}
+
+static cli_exit claim_file(void *user, const char *path) {
+  size_t size = 0;
+  const int descriptor = os_open(path, OS_READ);
+  char *text = descriptor >= 0 ? batch_read_whole(descriptor, &size) : NULL;
+  if (text) claim_rows(user, text, size, strcmp(strrchr(path, '.'), ".journal") == 0);
+  free(text);
+  if (descriptor >= 0) os_close(descriptor);
+  return CLI_DONE;
+}
+
+size_t batch_count_left(const batch_list *list, const char *prefix, size_t first, size_t step) {
+  claims c = {list, calloc(list->count + 1, sizeof *c.is_claimed)};
+  size_t left = 0;
+  if (c.is_claimed) (void)each_manifest(prefix, claim_file, &c);
+  for (size_t i = first; i < list->count; i += step) left += !c.is_claimed || !c.is_claimed[i];
+  free(c.is_claimed);
+  return left;
 }

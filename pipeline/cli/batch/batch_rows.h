@@ -60,6 +60,10 @@ void batch_list_differences(const char *one, size_t one_size, const char *other,
    readable part of this run's journal. Prints messages. */
 cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes);
 
+/* Estimates for the list's images first, first + step, ... how many are not done according to manifests and journals of
+   this prefix, whatever their settings. Takes no lock; the caller's process must not hold one, which this would end. */
+size_t batch_count_left(const batch_list *list, const char *prefix, size_t first, size_t step);
+
 /* Reads the rows of a file's text, up to the first incomplete or damaged row (rows of a journal end in a checksum).
    Returns the bytes of head and rows; 0: the head is incomplete. settings_differ: set if the settings are others; no
    row is read then, `settings` points to the file's settings, and the result is their length. */
