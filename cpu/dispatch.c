@@ -264,10 +264,11 @@ typedef struct function_variant {
   const prim_ops *prims;
   const two_view_ops *two_view;
   dot_bytes_function dot;
+  project_function project;
 } function_variant;
 
 #define FUNCTION_VARIANT(ISA)                                                                                          \
-  { #ISA, &prim_ops_##ISA, &two_view_ops_##ISA, dot_bytes_##ISA }
+  { #ISA, &prim_ops_##ISA, &two_view_ops_##ISA, dot_bytes_##ISA, project_##ISA }
 
 /* Variants of these functions, weakest first. The variants of stages above define which of them the machine can run. */
 static const function_variant function_variants[] = {
@@ -282,13 +283,13 @@ static const function_variant function_variants[] = {
     FUNCTION_VARIANT(avx512),
 #endif
 #if HARTSIFT_HAVE_ISA_AVX512VNNI
-    {"avx512vnni", &prim_ops_avx512, &two_view_ops_avx512, dot_bytes_avx512vnni},
+    {"avx512vnni", &prim_ops_avx512, &two_view_ops_avx512, dot_bytes_avx512vnni, project_avx512},
 #endif
 #if HARTSIFT_HAVE_ISA_NEON
     FUNCTION_VARIANT(neon),
 #endif
 #if HARTSIFT_HAVE_ISA_NEONDOT
-    {"neondot", &prim_ops_neon, &two_view_ops_neon, dot_bytes_neondot},
+    {"neondot", &prim_ops_neon, &two_view_ops_neon, dot_bytes_neondot, project_neon},
 #endif
 };
 
@@ -320,9 +321,11 @@ static bool limit_is_usable(void) {
 const prim_ops *cpu_prims_of(const char *name) { return functions_of(name).prims; }
 const two_view_ops *cpu_two_view_of(const char *name) { return functions_of(name).two_view; }
 dot_bytes_function cpu_dot_of(const char *name) { return functions_of(name).dot; }
+project_function cpu_project_of(const char *name) { return functions_of(name).project; }
 
 const prim_ops *cpu_choose_prims(void) { return limit_is_usable() ? chosen_functions().prims : NULL; }
 const two_view_ops *cpu_choose_two_view(void) { return chosen_functions().two_view; }
+project_function cpu_choose_project(void) { return chosen_functions().project; }
 dot_bytes_function cpu_choose_dot(void) {
   if (!limit_is_usable()) return NULL;
   if (limit_of_environment()) return chosen_functions().dot;

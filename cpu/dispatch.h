@@ -24,16 +24,18 @@ const stage_ops *cpu_variant_ops(const char *name);
 const char *cpu_level_name(void);
 
 /* Return functions outside the stages of a frame: the fastest variant of this machine, or the variant that HARTSIFT_CPU
- * names. Null: HARTSIFT_CPU names an instruction set that this machine cannot run. Two-view geometry ignores such a
- * name. */
+ * names. Null: HARTSIFT_CPU names an instruction set that this machine cannot run. Two-view geometry and projection
+ * ignore such a name. */
 const prim_ops *cpu_choose_prims(void);
 const two_view_ops *cpu_choose_two_view(void);
 dot_bytes_function cpu_choose_dot(void);
+project_function cpu_choose_project(void);
 
 /* Return a variant by name, for tests. Null: it is not in this build, not usable on this machine, or has no
  * specialised functions. */
 const prim_ops *cpu_prims_of(const char *name);
 const two_view_ops *cpu_two_view_of(const char *name);
 dot_bytes_function cpu_dot_of(const char *name);
+project_function cpu_project_of(const char *name);
 
 #endif

@@ -200,6 +200,10 @@ enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
 typedef void (*dot_bytes_function)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
                                    int32_t products[DOT_ANSWERS]);
 
+/* Projects a vector of `length` numbers on `count` axes: values[k] is the sum of vector[i] * axes[i * count + k] over i
+ * in ascending order, beginning at 0, with each product and each sum rounded. */
+typedef void (*project_function)(const double *vector, size_t length, const double *axes, size_t count, double *values);
+
 /* Smallest and largest element so far, ignoring NaN; initially +inf and -inf. */
 typedef struct prim_range {
   double low, high;

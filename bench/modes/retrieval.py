@@ -33,7 +33,7 @@ def ours(lists, shapes, neighbors, truth):
         start = time.perf_counter()
         retrieval = hartsift.Retrieval(centres=centres, components=components)
         retrieval.train(lists, per_image=-(-SAMPLE // len(lists)))
-        vectors = np.stack([retrieval.describe(features) for features in lists])
+        vectors = retrieval.describe_all(lists)
         seconds = time.perf_counter() - start
         blended = hartsift.blend_similar(vectors)
         for name, rows in (("", vectors), (", blended", blended)):
@@ -115,9 +115,7 @@ def measure_generated(lists, count, neighbors, extractor):
     shown = images[np.linspace(0, count - 1, min(count, 2048), dtype=np.int64)]
     retrieval = hartsift.Retrieval().train(list(shown), extractor=extractor)
     step("trained")
-    vectors = np.empty((count, retrieval.length), np.int8)
-    for image in range(count):
-        vectors[image] = retrieval.describe(images[image], extractor=extractor)
+    vectors = retrieval.describe_all(images, extractor=extractor)
     step("described")
     vectors = hartsift.blend_similar(vectors, extractor=extractor)
     step("blended")

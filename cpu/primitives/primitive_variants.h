@@ -66,4 +66,12 @@ DOT_DECLARE(avx512vnni);
 DOT_DECLARE(neon);
 DOT_DECLARE(neondot);
 
+#define PROJECT_DECLARE(ISA)                                                                                           \
+  void project_##ISA(const double *vector, size_t length, const double *axes, size_t count, double *values)
+PROJECT_DECLARE(ref);
+PROJECT_DECLARE(sse2);
+PROJECT_DECLARE(avx2);
+PROJECT_DECLARE(avx512);
+PROJECT_DECLARE(neon);
+
 #endif

@@ -128,3 +128,9 @@ const prim_ops prim_ops_ref = {
     .map = map_ref,
     .convolve = {convolve_f32_ref, convolve_f64_ref},
 };
+
+void project_ref(const double *vector, size_t length, const double *axes, size_t count, double *values) {
+  for (size_t k = 0; k < count; k++) values[k] = 0.0;
+  for (size_t i = 0; i < length; i++)
+    for (size_t k = 0; k < count; k++) values[k] += vector[i] * axes[i * count + k];
+}

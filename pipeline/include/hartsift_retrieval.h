@@ -8,7 +8,7 @@
  *     hs_retrieval *r;  hs_status st = hs_retrieval_create(&r, NULL);
  *     for some images    st = hs_retrieval_sample(r, &features, 200);
  *     st = hs_retrieval_train(r, ctx);
- *     for every image i  st = hs_retrieval_describe(r, ctx, &features, vectors + i * hs_retrieval_length(r));
+ *     st = hs_retrieval_describe_all(r, ctx, &collection, vectors);
  *     st = hs_blend_similar(ctx, vectors, count, hs_retrieval_length(r), 3, blended);
  *     st = hs_pair_similar(ctx, blended, count, hs_retrieval_length(r), hs_shortlist_length(20), &candidates);
  *     st = hs_pair_matching(ctx, &collection, candidates.pairs, candidates.count, 20, &pairs);
@@ -118,6 +118,17 @@ HS_API size_t hs_retrieval_length(const hs_retrieval *retrieval);
    HS_ERR_ARGUMENT (null, not trained, descriptors other than HS_DESCRIPTOR_U8), and the statuses of hs_find_nearest. */
 HS_API hs_status hs_retrieval_describe(const hs_retrieval *retrieval, hs_context *context, const hs_features *features,
                                        int8_t *vector);
+
+/* Describes all images of a collection with the context's threads (null: the calling thread; a GPU is not used).
+   vectors: [image_count][hs_retrieval_length], the same bytes as from hs_retrieval_describe. collection: as for
+   hs_pairs_start, except that `read` is called in any order, once per image, by one thread at a time, which may be the
+   caller's; cameras do not matter. Each thread needs the features that it reads, and about 0.6 MB. Fewer threads work,
+   at least one, where this and the vectors exceed the context's max_memory_bytes. Blocks. After a failure vectors are
+   undefined. Statuses: HS_ERR_ARGUMENT (null, not trained, descriptors other than HS_DESCRIPTOR_U8, an image without
+   features if read is null), HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_CANCELLED (hs_set_progress), and the
+   status of the first image that cannot be read; hs_last_error says why. */
+HS_API hs_status hs_retrieval_describe_all(const hs_retrieval *retrieval, hs_context *context,
+                                           const hs_collection *collection, int8_t *vectors);
 
 /* Adds to each image's vector the vectors of the `neighbors` most similar other images, each weighted by the cosine of
    its angle to it. This strengthens the features that images of one object share, so that more overlapping pairs are

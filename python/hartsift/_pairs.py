@@ -15,7 +15,7 @@ from ._calls import cached_extractor
 from ._context import Context
 from ._errors import ArgumentError, check, know_fields, make_error
 from ._extractor import Extractor
-from ._features import Features, view_of_features
+from ._features import Features
 from ._library import library
 from ._matching import (
     MATCH_DTYPE,
@@ -26,45 +26,20 @@ from ._matching import (
     Model,
     Pose,
     VerifyOptions,
-    _camera,
     match_options,
     _set_verify_options,
     features_of_descriptors,
 )
 from ._options import enumerator, make_options
-from ._pair_structures import HsCamera, HsGeometry, HsMatchOptions, HsPose, HsVerifyOptions
-from ._retrieval import HsImagePair, HsImagePairs, _count, _take
+from ._pair_structures import HsGeometry, HsMatchOptions, HsPose, HsVerifyOptions
+from ._retrieval import HsCollection, HsImagePair, HsImagePairs, _collection, _count, _take
 from ._samples import warn
-from ._structures import HsFeatures
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
     from ._hints import Options
-
-
-class HsCollectionImage(ctypes.Structure):
-    """hs_collection_image"""
-
-    _fields_ = [
-        ("features", POINTER(HsFeatures)),
-        ("feature_count", c_size_t),
-        ("camera", HsCamera),
-        ("reserved", c_int32 * 8),
-    ]
-
-
-class HsCollection(ctypes.Structure):
-    """hs_collection"""
-
-    _fields_ = [
-        ("images", POINTER(HsCollectionImage)),
-        ("image_count", c_size_t),
-        ("read", c_void_p),
-        ("user", c_void_p),
-        ("reserved", c_int32 * 8),
-    ]
 
 
 class HsPairsOptions(ctypes.Structure):
@@ -107,7 +82,7 @@ class HsPairResult(ctypes.Structure):
 
 
 STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
-    str(structure.__doc__): structure for structure in (HsCollectionImage, HsCollection, HsPairsOptions, HsPairResult)
+    str(structure.__doc__): structure for structure in (HsPairsOptions, HsPairResult)
 }
 know_fields(STRUCTURES)
 
@@ -277,20 +252,6 @@ def _results(run: _Run, *_kept: Any) -> Iterator[PairMatches]:
             found = run.next()
     finally:
         run.end()
-
-
-def _collection(
-    lists: Sequence[Features], cameras: "Optional[Sequence[Optional[CameraLike]]]" = None
-) -> Tuple[HsCollection, Any]:
-    """The collection of these images, and what has to live as long as it."""
-    views: List[Tuple[Any, Any]] = [view_of_features(given) for given in lists]
-    images = (HsCollectionImage * max(len(lists), 1))()
-    for index, (view, _) in enumerate(views):
-        images[index].features = ctypes.pointer(view)
-        camera = None if cameras is None else cameras[index]
-        if camera is not None:
-            images[index].camera = _camera(camera)
-    return HsCollection(images=images, image_count=len(lists)), (views, images)
 
 
 def _contexts(devices: Union[None, str, Sequence[str]], options: "Options") -> List[Context]:

@@ -7,7 +7,7 @@ import operator
 import os
 import weakref
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Sequence, Sized, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Sized, Tuple, Type, Union
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from ._errors import ArgumentError, ArrayTypeError, check
 from ._extractor import Extractor
 from ._features import Features, view_of_features
 from ._library import library
-from ._matching import features_of_descriptors
+from ._matching import CameraLike, _camera, features_of_descriptors
+from ._pair_structures import HsCamera
 from ._structures import HsFeatures
 
 if TYPE_CHECKING:
@@ -56,8 +57,31 @@ class HsRetrievalOptions(ctypes.Structure):
     ]
 
 
+class HsCollectionImage(ctypes.Structure):
+    """hs_collection_image"""
+
+    _fields_ = [
+        ("features", POINTER(HsFeatures)),
+        ("feature_count", c_size_t),
+        ("camera", HsCamera),
+        ("reserved", c_int32 * 8),
+    ]
+
+
+class HsCollection(ctypes.Structure):
+    """hs_collection"""
+
+    _fields_ = [
+        ("images", POINTER(HsCollectionImage)),
+        ("image_count", c_size_t),
+        ("read", c_void_p),
+        ("user", c_void_p),
+        ("reserved", c_int32 * 8),
+    ]
+
+
 STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
-    str(structure.__doc__): structure for structure in (HsImagePair, HsImagePairs, HsRetrievalOptions)
+    str(structure.__doc__): structure for structure in (HsImagePair, HsImagePairs, HsCollectionImage, HsCollection, HsRetrievalOptions)
 }
 
 _PAIRS, _FEATURES, _OPTIONS = POINTER(HsImagePairs), POINTER(HsFeatures), POINTER(HsRetrievalOptions)
@@ -70,6 +94,7 @@ for _name, _arguments in {
     "hs_retrieval_sample": [c_void_p, _FEATURES, c_size_t],
     "hs_retrieval_train": [c_void_p, c_void_p],
     "hs_retrieval_describe": [c_void_p, c_void_p, _FEATURES, c_void_p],
+    "hs_retrieval_describe_all": [c_void_p, c_void_p, POINTER(HsCollection), c_void_p],
     "hs_blend_similar": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, c_void_p],
     "hs_round_vectors": [c_void_p, c_size_t, c_size_t, c_void_p],
     "hs_pair_similar": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, _PAIRS],
@@ -101,6 +126,20 @@ def _count(value: int, what: str) -> int:
     if not 0 <= number < 1 << 32:
         raise ArgumentError(f"{what} is {number}, expected 0..2^32 - 1")
     return number
+
+
+def _collection(
+    lists: Sequence[Features], cameras: "Optional[Sequence[Optional[CameraLike]]]" = None
+) -> Tuple[HsCollection, Any]:
+    """The collection of these images, and what has to live as long as it."""
+    views: List[Tuple[Any, Any]] = [view_of_features(given) for given in lists]
+    images = (HsCollectionImage * max(len(lists), 1))()
+    for index, (view, _) in enumerate(views):
+        images[index].features = ctypes.pointer(view)
+        camera = None if cameras is None else cameras[index]
+        if camera is not None:
+            images[index].camera = _camera(camera)
+    return HsCollection(images=images, image_count=len(lists)), (views, images)
 
 
 def sequential_pairs(names: Sequence[str], neighbors: int, *, quadratic: bool = False) -> "npt.NDArray[np.uint32]":
@@ -170,7 +209,7 @@ class Retrieval:
     """Describes each image by one vector (VLAD), with which ``similar_pairs`` finds images that show the same objects.
 
     >>> retrieval = hartsift.Retrieval().train(features_of_some_images)
-    >>> vectors = np.stack([retrieval.describe(features) for features in all_features])
+    >>> vectors = retrieval.describe_all(all_features)
     >>> candidates = hartsift.similar_pairs(hartsift.blend_similar(vectors), hartsift.shortlist_length(20))
     >>> pairs = hartsift.matching_pairs(all_features, candidates, 20)
 
@@ -250,6 +289,22 @@ class Retrieval:
         )
         del arrays
         return vector
+
+    def describe_all(
+        self, images: "Sequence[Union[Features, npt.NDArray[Any]]]", *, extractor: Optional[Extractor] = None
+    ) -> "npt.NDArray[np.int8]":
+        """Computes the vectors of all images, int8 [images, length], with all threads of the extractor; see ``describe``."""
+        if not self._trained:
+            raise ArgumentError("not trained yet: call train first")
+        collection, kept = _collection([_bytes_of(given) for given in images])
+        vectors = np.zeros((collection.image_count, self.length), np.int8)
+        (extractor or cached_extractor({}))._run(
+            lambda context: library.hs_retrieval_describe_all(
+                self._handle, context, ctypes.byref(collection), vectors.ctypes.data
+            )
+        )
+        del kept
+        return vectors
 
 
 def _bytes_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:

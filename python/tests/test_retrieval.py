@@ -69,6 +69,10 @@ def test_retrieval_finds_the_views_of_a_scene(collection):
     again = hartsift.Retrieval(centres=16, components=32).train([f.descriptors for f in collection], extractor=one)
     assert np.array_equal(again.describe(collection[0].descriptors, extractor=one), vectors[0])
     assert not retrieval.describe(collection[0][:0]).any()
+    for extractor in (one, hartsift.Extractor(threads=3, device="cpu")):
+        assert np.array_equal(retrieval.describe_all(collection, extractor=extractor), vectors)
+    assert np.array_equal(retrieval.describe_all([f.descriptors for f in collection]), vectors)
+    assert retrieval.describe_all([]).shape == (0, 512)
 
 
 def test_pairs_that_match_best(collection):

@@ -1,12 +1,16 @@
 /*
- * Dot products of byte vectors: every variant equals 64-bit sums, with awkward lengths and extreme values.
+ * Dot products of byte vectors: every variant equals 64-bit sums, with awkward lengths and extreme values. Projections:
+ * every variant has the bytes of sums in the defined order, which products of very different size tell from others.
  */
 #include "tests/support/test.h"
 
+#include <math.h>
+
 #include "cpu/dispatch.h"
 
+static const char *const variants[] = {"ref", "sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot"};
+
 TEST(every_variant_agrees) {
-  static const char *const variants[] = {"ref", "sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot"};
   static const size_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 255, 1000, 8192, DOT_LENGTH_MAX};
   SCOPED_MEMORY int8_t *bytes = malloc((DOT_ANSWERS + 1) * (size_t)DOT_LENGTH_MAX);
   uint32_t random = 3;
@@ -33,7 +37,37 @@ TEST(every_variant_agrees) {
   }
 }
 
+TEST(every_projection_agrees) {
+  enum { LENGTH_MAX = 129, COUNT_MAX = 128 };
+  static double vector[LENGTH_MAX], axes[LENGTH_MAX * COUNT_MAX], values[COUNT_MAX], expected[COUNT_MAX];
+  static const size_t lengths[] = {0, 1, 128, LENGTH_MAX};
+  uint32_t random = 5;
+  (void)state;
+  for (size_t i = 0; i < LENGTH_MAX; i++) vector[i] = (int)(feature_maker_random(&random) % 5001) - 2500;
+  for (size_t i = 0; i < LENGTH_MAX * COUNT_MAX; i++)
+    axes[i] =
+        ldexp((int)(feature_maker_random(&random) % 20001) - 10000, (int)(feature_maker_random(&random) % 60) - 40);
+  for (size_t n = 0; n < sizeof lengths / sizeof lengths[0]; n++)
+    for (size_t count = 1; count <= COUNT_MAX; count++) {
+      for (size_t k = 0; k < count; k++) {
+        expected[k] = 0.0;
+        for (size_t i = 0; i < lengths[n]; i++) expected[k] += vector[i] * axes[i * count + k];
+      }
+      for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
+        const project_function project = cpu_project_of(variants[v]);
+        if (!project) continue; /* this processor cannot run the variant */
+        memset(values, 0xff, sizeof values);
+        project(vector, lengths[n], axes, count, values);
+        if (memcmp(values, expected, count * sizeof *values) != 0)
+          fail_msg("%s differs: length %zu, count %zu", variants[v], lengths[n], count);
+      }
+    }
+}
+
 TEST(the_choice_is_usable) {
+  assert_non_null(cpu_choose_project());
+  assert_non_null(cpu_project_of("ref"));
+  assert_null(cpu_project_of("none"));
   assert_non_null(cpu_choose_dot());
   assert_non_null(cpu_dot_of("ref"));
   assert_null(cpu_dot_of("none"));

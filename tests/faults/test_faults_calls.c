@@ -202,13 +202,17 @@ static hs_status choose_pairs(uint64_t *result) {
   o.components = 8;
   hs_retrieval *r = NULL;
   hs_image_pairs pairs = {0};
-  static int8_t vectors[2][64], blended[2][64];
+  static int8_t vectors[2][32], blended[2][32];
   hs_status st = hs_pair_sequence(names, 4, 1, 1, &pairs);
   if (st == HS_OK) st = hs_pair_nearby(&places[0][0], 4, 3.0, 2, &pairs);
   if (st == HS_OK) st = hs_retrieval_create(&r, &o);
   for (int i = 0; i < 2 && st == HS_OK; i++) st = hs_retrieval_sample(r, &features[i], 100);
   if (st == HS_OK) st = hs_retrieval_train(r, NULL);
   for (int i = 0; i < 2 && st == HS_OK; i++) st = hs_retrieval_describe(r, NULL, &features[i], vectors[i]);
+  const hs_collection_image images[2] = {{.features = &features[0]}, {.features = &features[1]}};
+  const hs_collection both = {.images = images, .image_count = 2};
+  if (st == HS_OK) st = hs_retrieval_describe_all(r, NULL, &both, blended[0]);
+  if (st == HS_OK) assert_memory_equal(blended, vectors, sizeof vectors);
   const size_t length = hs_retrieval_length(r);
   if (st == HS_OK) st = hs_blend_similar(NULL, vectors[0], 1, length, 1, blended[0]);
   if (st == HS_OK) st = hs_pair_similar(NULL, vectors[0], 1, length, 1, &pairs);

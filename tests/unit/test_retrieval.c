@@ -5,6 +5,8 @@
 
 #include "tests/support/test.h"
 
+#include <stdatomic.h>
+
 #include "pipeline/base/features.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift_expert.h"
@@ -68,6 +70,14 @@ static hs_status describe_all(collection *c, const hs_retrieval_options *options
   return describe(c, IMAGES, options, context);
 }
 
+static hs_retrieval *trained(collection *c, const hs_retrieval_options *options) {
+  hs_retrieval *r;
+  assert_int_equal(hs_retrieval_create(&r, options), HS_OK);
+  for (int i = 0; i < IMAGES; i++) assert_int_equal(hs_retrieval_sample(r, &c->images[i], 200), HS_OK);
+  assert_int_equal(hs_retrieval_train(r, NULL), HS_OK);
+  return r;
+}
+
 /* Digest of all vectors, which must be equal on all machines. */
 static const uint32_t digest = 0x73df96a8;
 
@@ -113,6 +123,108 @@ SHARED_TEST(bytes_are_the_same_from_a_gpu) {
   assert_int_equal(describe_all(c, &options, context), HS_OK);
   hs_destroy(context);
   assert_int_equal(crc_castagnoli(0, c->vectors, sizeof c->vectors), digest);
+}
+
+/* Reads images of a collection; two of them cannot be read if `fails` is set. */
+typedef struct reader {
+  const collection *c;
+  bool fails;
+  int readings[IMAGES];
+  atomic_int inside;
+} reader;
+
+static hs_status read_alone(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
+  reader *r = user;
+  const hs_features *from = &r->c->images[image];
+  assert_int_equal(atomic_fetch_add(&r->inside, 1), 0); /* one thread at a time */
+  r->readings[image]++;
+  hs_status status = HS_OK;
+  if (r->fails && (image == 9 || image == 13)) {
+    snprintf(message, message_bytes, "the disk of %u is lost", image);
+    status = HS_ERR_IO;
+  }
+  if (status == HS_OK) status = features_reserve(features, from->count, HS_DESCRIPTOR_U8, NULL);
+  if (status == HS_OK) memcpy(features->descriptors, from->descriptors, from->count * SIFT_LENGTH);
+  if (status == HS_OK) features->count = from->count;
+  atomic_fetch_sub(&r->inside, 1);
+  return status;
+}
+
+/* Threads, lists in memory or read, and limits of memory do not change the vectors. One image has no features. */
+SHARED_TEST(all_images_at_once) {
+  static const int32_t threads[] = {1, 2, 3, 8};
+  const hs_retrieval_options options = small_options();
+  const size_t one = IMAGES / 2, features_of_one = c->images[one].count;
+  int8_t vectors[sizeof c->vectors];
+  hs_retrieval *r = trained(c, &options);
+  c->images[one].count = 0;
+  for (int i = 0; i < IMAGES; i++)
+    assert_int_equal(hs_retrieval_describe(r, NULL, &c->images[i], c->vectors + i * VECTOR_BYTES), HS_OK);
+  for (size_t way = 0; way < 4 * sizeof threads / sizeof threads[0]; way++) {
+    reader read = {.c = c};
+    hs_collection_image images[IMAGES] = {0};
+    hs_collection all = {.images = images, .image_count = IMAGES, .read = read_alone, .user = &read};
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
+    o.threads = threads[way / 4];
+    o.max_memory_bytes = way % 4 < 2 ? 0 : 1 << 20; /* enough for one worker */
+    scoped_context *context = extraction_context(&o);
+    for (int i = 0; i < IMAGES; i++) {
+      images[i].feature_count = FEATURES;
+      if (way % 2 == 0) images[i].features = &c->images[i];
+    }
+    memset(vectors, 1, sizeof vectors);
+    assert_int_equal(hs_retrieval_describe_all(r, context, &all, vectors), HS_OK);
+    assert_memory_equal(vectors, c->vectors, sizeof vectors);
+    for (int i = 0; i < IMAGES; i++) assert_int_equal(read.readings[i], way % 2);
+    memset(vectors, 1, sizeof vectors);
+    if (way < 2) assert_int_equal(hs_retrieval_describe_all(r, NULL, &all, vectors), HS_OK);
+    if (way < 2) assert_memory_equal(vectors, c->vectors, sizeof vectors);
+  }
+  c->images[one].count = features_of_one;
+  hs_retrieval_destroy(r);
+}
+
+static int32_t cancel(void *user, uint64_t done, uint64_t total) {
+  (void)user;
+  assert_int_equal(total, IMAGES);
+  return done > 0;
+}
+
+/* The first image that fails is reported, whichever thread is faster. */
+SHARED_TEST(an_image_of_all_fails) {
+  const hs_retrieval_options options = small_options();
+  hs_retrieval *r = trained(c, &options), *untrained;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 4;
+  scoped_context *context = extraction_context(&o);
+  reader read = {.c = c, .fails = true};
+  hs_collection_image images[IMAGES] = {0};
+  hs_collection all = {.images = images, .image_count = IMAGES, .read = read_alone, .user = &read};
+  assert_int_equal(hs_retrieval_describe_all(r, context, &all, c->vectors), HS_ERR_IO);
+  assert_string_equal(hs_last_error(context), "image 9: the disk of 9 is lost");
+  assert_int_equal(hs_retrieval_describe_all(r, NULL, &all, c->vectors), HS_ERR_IO);
+  scoped_features floats = {0};
+  feature_maker_fill(&floats, 5, FEATURES_UNIT_F32, 1);
+  images[3].features = &floats;
+  assert_int_equal(hs_retrieval_describe_all(r, context, &all, c->vectors), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_last_error(context), "image 3: "));
+  images[3].features = NULL;
+  read.fails = false;
+  assert_int_equal(hs_set_progress(context, cancel, NULL), HS_OK);
+  assert_int_equal(hs_retrieval_describe_all(r, context, &all, c->vectors), HS_ERR_CANCELLED);
+  assert_int_equal(hs_set_progress(context, NULL, NULL), HS_OK);
+  all.read = NULL;
+  assert_int_equal(hs_retrieval_describe_all(r, context, &all, c->vectors), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_last_error(context), "image 0 has no features"));
+  assert_int_equal(hs_retrieval_describe_all(r, context, &all, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_retrieval_describe_all(r, context, NULL, c->vectors), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_retrieval_describe_all(NULL, context, &all, c->vectors), HS_ERR_ARGUMENT);
+  all = (hs_collection){0};
+  assert_int_equal(hs_retrieval_describe_all(r, context, &all, NULL), HS_OK);
+  assert_int_equal(hs_retrieval_create(&untrained, &options), HS_OK);
+  assert_int_equal(hs_retrieval_describe_all(untrained, context, &all, NULL), HS_ERR_ARGUMENT);
+  hs_retrieval_destroy(untrained);
+  hs_retrieval_destroy(r);
 }
 
 /* There are more descriptors than a block holds. */

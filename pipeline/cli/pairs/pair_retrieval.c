@@ -67,6 +67,8 @@ typedef struct looks {
   hs_features features;
   int8_t *vectors;        /* [images][hs_retrieval_length] */
   bool lacks_descriptors; /* an image has features without descriptors */
+  size_t unreadable;      /* first image that could not be read while images were described; SIZE_MAX: none */
+  char reason[512];       /* its reason */
   search_step step;
 } looks;
 
@@ -76,17 +78,23 @@ static cli_exit fail_step(looks *l, hs_status status) {
   return database_images_fail_status(l->source->images, l->source->context, status);
 }
 
+static cli_exit fail_reading(looks *l, const char *reason) {
+  step_end(&l->step);
+  return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", reason);
+}
+
+static void leave_without_descriptors(looks *l, hs_features *features) {
+  if (features->descriptor_type != HS_DESCRIPTOR_NONE || features->count == 0) return;
+  l->lacks_descriptors = true;
+  features->count = 0;
+}
+
 /* Reads an image's features; if they have no descriptors, none. */
 static cli_exit read_features(looks *l, size_t image) {
   const pair_source *source = l->source;
-  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK) {
-    step_end(&l->step);
-    return cli_fail(CLI_FAILED, COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
-  }
-  if (l->features.descriptor_type == HS_DESCRIPTOR_NONE && l->features.count > 0) {
-    l->lacks_descriptors = true;
-    l->features.count = 0;
-  }
+  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK)
+    return fail_reading(l, hs_colmap_last_error(source->database));
+  leave_without_descriptors(l, &l->features);
   return CLI_DONE;
 }
 
@@ -110,17 +118,42 @@ static cli_exit train(looks *l, bool *has_any) {
   return CLI_DONE;
 }
 
-static cli_exit describe_all(looks *l) {
-  const size_t length = hs_retrieval_length(l->retrieval), count = l->source->images->count;
-  step_begin(&l->step, l->source, "describing images", count);
-  for (size_t i = 0; i < count; i++) {
-    const cli_exit result = read_features(l, i);
-    if (result != CLI_DONE) return result;
-    const hs_status status =
-        hs_retrieval_describe(l->retrieval, l->source->context, &l->features, l->vectors + i * length);
-    if (status != HS_OK) return fail_step(l, status);
-    step_show(&l->step, i + 1);
+/* Returns the database's images for `read`; for free(). null: out of memory. */
+static hs_collection_image *list_images(const pair_source *source) {
+  hs_collection_image *images = calloc(source->images->count, sizeof *images);
+  for (size_t i = 0; images && i < source->images->count; i++)
+    images[i].feature_count = source->images->each[i].features;
+  return images;
+}
+
+/* hs_collection.read: an image without descriptors has no features. */
+static hs_status read_described(void *user, uint32_t image, hs_features *features, char *message,
+                                size_t message_bytes) {
+  looks *l = user;
+  const pair_source *source = l->source;
+  const hs_status status = hs_colmap_read_features(source->database, source->images->each[image].image_id, features);
+  (void)message;
+  (void)message_bytes;
+  if (status == HS_OK) {
+    leave_without_descriptors(l, features);
+  } else if (image < l->unreadable) {
+    l->unreadable = image;
+    snprintf(l->reason, sizeof l->reason, "%s", hs_colmap_last_error(source->database));
   }
+  return status;
+}
+
+static cli_exit describe_all(looks *l) {
+  const pair_source *source = l->source;
+  hs_collection_image *images = list_images(source);
+  if (!images) return database_images_fail(source->images, "out of memory for its images");
+  const hs_collection collection = {
+      .images = images, .image_count = source->images->count, .read = read_described, .user = l};
+  step_begin_call(&l->step, source, "describing images", source->images->count);
+  const hs_status status = hs_retrieval_describe_all(l->retrieval, source->context, &collection, l->vectors);
+  free(images);
+  if (l->unreadable != SIZE_MAX) return fail_reading(l, l->reason);
+  if (status != HS_OK) return fail_step(l, status);
   step_end(&l->step);
   return CLI_DONE;
 }
@@ -203,9 +236,8 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
 static cli_exit choose_matching(const pair_source *source, const hs_image_pairs *candidates, uint32_t neighbors,
                                 hs_image_pairs *pairs) {
   const size_t count = source->images->count;
-  hs_collection_image *images = calloc(count, sizeof *images);
+  hs_collection_image *images = list_images(source);
   if (!images) return database_images_fail(source->images, "out of memory for its images");
-  for (size_t i = 0; i < count; i++) images[i].feature_count = source->images->each[i].features;
   const hs_collection collection = {
       .images = images, .image_count = count, .read = read_image, .user = (void *)(uintptr_t)source};
   search_step step;
@@ -219,7 +251,7 @@ static cli_exit choose_matching(const pair_source *source, const hs_image_pairs 
 
 /* Finds the most similar images of each image with vectors of the features. */
 static cli_exit list_candidates(const pair_source *source, uint32_t count, hs_image_pairs *candidates) {
-  looks l = {.source = source};
+  looks l = {.source = source, .unreadable = SIZE_MAX};
   bool has_any = false;
   const hs_status status = hs_retrieval_create(&l.retrieval, NULL);
   cli_exit result =

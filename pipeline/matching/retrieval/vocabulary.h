@@ -54,12 +54,16 @@ void symmetric_eigen(double *matrix, double *values, double *vectors);
 /* Returns the factor by which the largest magnitude becomes 127; 0 for 0. */
 static inline double vector_scale(double largest) { return largest > 0.0 ? 127.0 / largest : 0.0; }
 
-static inline int8_t rounded_number(double v) { return (int8_t)(v < 0.0 ? -(int)(0.5 - v) : (int)(v + 0.5)); }
+/* Rounds to the nearest integer; halves away from 0. */
+static inline int8_t rounded_number(double v) { return (int8_t)(int)(v + copysign(0.5, v)); }
 
 /* Scales values so that the largest magnitude becomes 127, and rounds them. If all are 0, the result is 0. */
 static inline void rounded_vector(const double *values, size_t count, int8_t *vector) {
   double largest = 0.0;
-  for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(values[i]));
+  for (size_t i = 0; i < count; i++) {
+    const double magnitude = fabs(values[i]);
+    largest = largest < magnitude ? magnitude : largest; /* a function call each if written as fmax */
+  }
   const double scale = vector_scale(largest);
   for (size_t i = 0; i < count; i++) vector[i] = rounded_number(values[i] * scale);
 }
