@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
 import os
 import weakref
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _SAMPLE = 262144  # number of descriptors that suffices for training
+_DESCRIBED_AT_ONCE = 1024  # number of images whose lists are made for one call
 
 
 class HsImagePair(ctypes.Structure):
@@ -296,15 +298,18 @@ class Retrieval:
         """Computes the vectors of all images, int8 [images, length], with all threads of the extractor; see ``describe``."""
         if not self._trained:
             raise ArgumentError("not trained yet: call train first")
-        collection, kept = _collection([_bytes_of(given) for given in images])
-        vectors = np.zeros((collection.image_count, self.length), np.int8)
-        (extractor or cached_extractor({}))._run(
-            lambda context: library.hs_retrieval_describe_all(
-                self._handle, context, ctypes.byref(collection), vectors.ctypes.data
-            )
-        )
-        del kept
+        vectors = np.zeros((len(images), self.length), np.int8)
+        used = extractor or cached_extractor({})
+        for first in range(0, len(images), _DESCRIBED_AT_ONCE):
+            part = vectors[first : first + _DESCRIBED_AT_ONCE]
+            collection, kept = _collection([_bytes_of(given) for given in images[first : first + len(part)]])
+            used._run(functools.partial(self._describe_part, collection, part))
+            del kept
         return vectors
+
+    def _describe_part(self, collection: HsCollection, vectors: "npt.NDArray[np.int8]", context: Any) -> int:
+        status: int = library.hs_retrieval_describe_all(self._handle, context, ctypes.byref(collection), vectors.ctypes.data)
+        return status
 
 
 def _bytes_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
