@@ -16,7 +16,8 @@
 
 enum {
   TWO_VIEW_LANES = 8,
-  TWO_VIEW_BLOCK = 64, /* number of matches between two checks whether a score can still win */
+  TWO_VIEW_BLOCK = 64,   /* number of matches between two checks whether a score can still win */
+  TWO_VIEW_SAMPLES = 16, /* number of samples of seven matches that are solved together */
   TWO_VIEW_SEVEN = 7,
   TWO_VIEW_CUBIC_ROOTS = 3,
   TWO_VIEW_FIVE = 5,
@@ -45,16 +46,17 @@ typedef struct two_view_form {
   double sum[TWO_VIEW_FORM_SUMS];
 } two_view_form;
 
-/* The fundamental matrices through samples of seven matches, one sample in each lane. */
+/* The fundamental matrices through samples of seven matches; the last index is the sample. */
 typedef struct two_view_seven {
-  double matrix[TWO_VIEW_CUBIC_ROOTS][9][TWO_VIEW_LANES]; /* matrices of unit length */
+  /* matrices of unit length where usable, else any values */
+  double matrix[TWO_VIEW_CUBIC_ROOTS][9][TWO_VIEW_SAMPLES];
   /* Whether two cameras can have made the sample with this matrix: all matches are on the same side of their
    * epipoles (Chum, Werner and Matas 2004). */
-  bool usable[TWO_VIEW_CUBIC_ROOTS][TWO_VIEW_LANES];
+  bool usable[TWO_VIEW_CUBIC_ROOTS][TWO_VIEW_SAMPLES];
   /* Two of the matches share a point: no matrix is usable. */
-  bool repeats[TWO_VIEW_LANES];
-  /* The constraints of the matches are linearly dependent: no matrix is usable. */
-  bool dependent[TWO_VIEW_LANES];
+  bool repeats[TWO_VIEW_SAMPLES];
+  /* The constraints of the matches are linearly dependent: no matrix is usable. Any value where `repeats`. */
+  bool dependent[TWO_VIEW_SAMPLES];
 } two_view_seven;
 
 /* The essential matrices through samples of five matches, each of unit length, in the order of the samples. */
@@ -86,8 +88,9 @@ typedef struct two_view_ops {
    * block of TWO_VIEW_LANES matches in which the number of positive weights reaches `enough`. */
   void (*gather[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, size_t enough,
                                   two_view_form *form);
-  /* Solves samples of seven matches. samples: TWO_VIEW_LANES x 7 indices. */
-  void (*seven)(const two_view_matches *matches, const uint32_t *samples, two_view_seven *out);
+  /* Solves samples of seven matches. samples: TWO_VIEW_SAMPLES x 7 indices. may_repeat: null, or for each
+   * sample false if it is known that no two of its matches share a point. */
+  void (*seven)(const two_view_matches *matches, const uint32_t *samples, const bool *may_repeat, two_view_seven *out);
   /* Solves samples of five matches. samples: TWO_VIEW_LANES x 5 indices. If two solutions are closer to each other than
    * 1/64, both may be missed; this happens in 4 of 100 samples. */
   void (*five)(const two_view_matches *matches, const two_view_cameras *cameras, const uint32_t *samples,

@@ -169,6 +169,7 @@ static inline void load_samples(const two_view_matches *matches, const uint32_t 
   }
 }
 
+/* Solves a register of samples of seven matches in the plain order. */
 static void seven_of_register(const two_view_matches *matches, const uint32_t *samples, int first,
                               two_view_seven *out) {
   match_point sample[TWO_VIEW_SEVEN];
@@ -187,10 +188,6 @@ static void seven_of_register(const two_view_matches *matches, const uint32_t *s
     for (int l = 0; l < REAL_LANES; l++)
       out->usable[r][first + l] = side[l] > 0.0 && !out->repeats[first + l] && !out->dependent[first + l];
   }
-}
-
-static void seven(const two_view_matches *matches, const uint32_t *samples, two_view_seven *out) {
-  for (int first = 0; first < (int)TWO_VIEW_LANES; first += REAL_LANES) seven_of_register(matches, samples, first, out);
 }
 
 /* A cell that contains a root: an interval in [-1, 1] of z, or of 1 / z. */
@@ -312,10 +309,10 @@ static void five(const two_view_matches *matches, const two_view_cameras *camera
 TWO_VIEW_KIND(homography, TWO_VIEW_HOMOGRAPHY_ERROR)
 TWO_VIEW_KIND(epipolar, TWO_VIEW_EPIPOLAR_ERROR)
 
-#define TWO_VIEW_OPS(NAME)                                                                                             \
+#define TWO_VIEW_OPS(NAME, SEVEN)                                                                                      \
   {                                                                                                                    \
     .name = NAME, .errors = {errors_homography, errors_epipolar}, .score = {score_homography, score_epipolar},         \
-    .gather = {gather_homography, gather_epipolar}, .seven = seven, .five = five                                       \
+    .gather = {gather_homography, gather_epipolar}, .seven = SEVEN, .five = five                                       \
   }
 
 #endif

@@ -11,4 +11,10 @@ static inline real real_if_above(real a, real b, real x, real y) { return a > b 
 
 #include "cpu/ref/two_view_lanes.h"
 
-const two_view_ops two_view_ops_ref = TWO_VIEW_OPS("ref");
+static void seven(const two_view_matches *matches, const uint32_t *samples, const bool *may_repeat,
+                  two_view_seven *out) {
+  (void)may_repeat;
+  for (int first = 0; first < (int)TWO_VIEW_SAMPLES; first++) seven_of_register(matches, samples, first, out);
+}
+
+const two_view_ops two_view_ops_ref = TWO_VIEW_OPS("ref", seven);

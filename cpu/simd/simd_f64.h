@@ -15,6 +15,11 @@
 typedef __m512d simd_f64;
 SIMD_INLINE simd_f64 simd_f64_load(const double *p) { return _mm512_loadu_pd(p); }
 SIMD_INLINE simd_f64 simd_f64_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); } /* widened */
+/* Returns p[index[0]], p[index[stride]], p[index[2 * stride]] and so on. */
+SIMD_INLINE simd_f64 simd_f64_pick(const double *p, const uint32_t *index, int stride) {
+  return _mm512_setr_pd(p[index[0]], p[index[stride]], p[index[2 * stride]], p[index[3 * stride]], p[index[4 * stride]],
+                        p[index[5 * stride]], p[index[6 * stride]], p[index[7 * stride]]);
+}
 SIMD_INLINE void simd_f64_store(double *p, simd_f64 v) { _mm512_storeu_pd(p, v); }
 SIMD_INLINE void simd_f64_store_f32(float *p, simd_f64 v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); } /* rounded */
 SIMD_INLINE simd_f64 simd_f64_set1(double v) { return _mm512_set1_pd(v); }
@@ -47,6 +52,9 @@ SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
 typedef __m256d simd_f64;
 SIMD_INLINE simd_f64 simd_f64_load(const double *p) { return _mm256_loadu_pd(p); }
 SIMD_INLINE simd_f64 simd_f64_load_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+SIMD_INLINE simd_f64 simd_f64_pick(const double *p, const uint32_t *index, int stride) {
+  return _mm256_setr_pd(p[index[0]], p[index[stride]], p[index[2 * stride]], p[index[3 * stride]]);
+}
 SIMD_INLINE void simd_f64_store(double *p, simd_f64 v) { _mm256_storeu_pd(p, v); }
 SIMD_INLINE void simd_f64_store_f32(float *p, simd_f64 v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
 SIMD_INLINE simd_f64 simd_f64_set1(double v) { return _mm256_set1_pd(v); }
@@ -73,6 +81,9 @@ SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
 #  define SIMD_HAS_FMA_F64 0
 typedef __m128d simd_f64;
 SIMD_INLINE simd_f64 simd_f64_load(const double *p) { return _mm_loadu_pd(p); }
+SIMD_INLINE simd_f64 simd_f64_pick(const double *p, const uint32_t *index, int stride) {
+  return _mm_setr_pd(p[index[0]], p[index[stride]]);
+}
 SIMD_INLINE simd_f64 simd_f64_load_f32(const float *p) {
   return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
@@ -106,6 +117,9 @@ SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
 typedef float64x2_t simd_f64;
 SIMD_INLINE simd_f64 simd_f64_load(const double *p) { return vld1q_f64(p); }
 SIMD_INLINE simd_f64 simd_f64_load_f32(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
+SIMD_INLINE simd_f64 simd_f64_pick(const double *p, const uint32_t *index, int stride) {
+  return vcombine_f64(vld1_f64(p + index[0]), vld1_f64(p + index[stride]));
+}
 SIMD_INLINE void simd_f64_store(double *p, simd_f64 v) { vst1q_f64(p, v); }
 SIMD_INLINE void simd_f64_store_f32(float *p, simd_f64 v) { vst1_f32(p, vcvt_f32_f64(v)); }
 SIMD_INLINE simd_f64 simd_f64_set1(double v) { return vdupq_n_f64(v); }

@@ -11,8 +11,9 @@ SIMD_INLINE real real_sqrt(real v) { return simd_f64_sqrt(v); }
 SIMD_INLINE real real_if_above(real a, real b, real x, real y) { return simd_f64_if_above(a, b, x, y); }
 
 #include "cpu/ref/two_view_lanes.h"
+#include "cpu/simd/two_view_seven_simd.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
-const two_view_ops SIMD_NAME(two_view_ops) = TWO_VIEW_OPS(TEXT(HARTSIFT_ISA));
+const two_view_ops SIMD_NAME(two_view_ops) = TWO_VIEW_OPS(TEXT(HARTSIFT_ISA), seven_in_pairs);

@@ -53,7 +53,7 @@ static int solve(const geometry_problem *problem, const uint32_t *sample, geomet
   const int size = geometry_sample_size(problem->model);
   uint32_t samples[GEOMETRY_BATCH * GEOMETRY_SAMPLE_MAX];
   for (int i = 0; i < GEOMETRY_BATCH * size; i++) samples[i] = sample[i % size];
-  geometry_solve(problem, samples, &batch);
+  geometry_solve(problem, samples, NULL, &batch);
   const int count = batch.count / GEOMETRY_BATCH;
   assert_int_equal(batch.count, GEOMETRY_BATCH * count);
   for (int i = 0; i < batch.count; i++) {

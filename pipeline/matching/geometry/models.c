@@ -62,14 +62,15 @@ static void homography_solve_batch(const geometry_problem *problem, const uint32
   }
 }
 
-void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch) {
+void geometry_solve(const geometry_problem *problem, const uint32_t *samples, const bool *may_repeat,
+                    geometry_batch *batch) {
   batch->count = 0;
   switch (problem->model) {
   case HS_HOMOGRAPHY:
     homography_solve_batch(problem, samples, batch);
     return;
   case HS_FUNDAMENTAL:
-    fundamental_solve_batch(problem, samples, batch);
+    fundamental_solve_batch(problem, samples, may_repeat, batch);
     return;
   default:
     essential_solve_batch(problem, samples, batch);
@@ -185,9 +186,10 @@ static void solve_dependent(const geometry_problem *problem, const uint32_t *sam
   }
 }
 
-void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch) {
+void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, const bool *may_repeat,
+                             geometry_batch *batch) {
   two_view_seven solved;
-  problem->ops->seven(&problem->matches, samples, &solved);
+  problem->ops->seven(&problem->matches, samples, may_repeat, &solved);
   for (int l = 0; l < GEOMETRY_BATCH; l++) {
     if (solved.dependent[l] && !solved.repeats[l]) solve_dependent(problem, samples + l * SAMPLE, l, batch);
     for (int r = 0; r < TWO_VIEW_CUBIC_ROOTS; r++) {
@@ -205,11 +207,13 @@ void essential_solve_batch(const geometry_problem *problem, const uint32_t *samp
   const hs_camera a = problem->camera_a, b = problem->camera_b;
   const two_view_cameras cameras = {{a.fx, a.fy, b.fx, b.fy}, {a.cx, a.cy, b.cx, b.cy}};
   two_view_five solved;
-  problem->ops->five(&problem->matches, &cameras, samples, &solved);
-  batch->count = solved.count;
-  for (int i = 0; i < solved.count; i++) {
-    memcpy(batch->found[i].candidate.essential, solved.found[i].essential, sizeof solved.found[i].essential);
-    batch->found[i].sample = solved.found[i].sample;
-    essential_to_matrix(problem, &batch->found[i].candidate);
+  for (int first = 0; first < (int)GEOMETRY_BATCH; first += TWO_VIEW_LANES) {
+    problem->ops->five(&problem->matches, &cameras, samples + first * TWO_VIEW_FIVE, &solved);
+    for (int i = 0; i < solved.count; i++) {
+      geometry_candidate *const candidate = &batch->found[batch->count].candidate;
+      memcpy(candidate->essential, solved.found[i].essential, sizeof solved.found[i].essential);
+      batch->found[batch->count++].sample = first + solved.found[i].sample;
+      essential_to_matrix(problem, candidate);
+    }
   }
 }

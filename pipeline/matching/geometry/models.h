@@ -18,7 +18,7 @@ enum {
   GEOMETRY_MATCHES_MAX = 1 << 26,
   GEOMETRY_SAMPLE_MAX = 7,
   GEOMETRY_SOLUTIONS_MAX = 10,
-  GEOMETRY_BATCH = TWO_VIEW_LANES /* number of samples that are solved together */
+  GEOMETRY_BATCH = TWO_VIEW_SAMPLES /* number of samples that are solved together */
 };
 
 typedef two_view_matches geometry_matches;
@@ -53,9 +53,11 @@ typedef struct geometry_batch {
 } geometry_batch;
 
 /* Finds the candidates of GEOMETRY_BATCH samples of geometry_sample_size(model) matches each, in the order of the
-   samples. A degenerate sample gives none. */
-void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
-void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
+   samples. A degenerate sample gives none. may_repeat: as for two_view_ops.seven. */
+void geometry_solve(const geometry_problem *problem, const uint32_t *samples, const bool *may_repeat,
+                    geometry_batch *batch);
+void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, const bool *may_repeat,
+                             geometry_batch *batch);
 void essential_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 
 /* Finds the candidate of one sample; returns 1, or 0 for a degenerate sample. */

@@ -48,6 +48,7 @@ typedef struct search_limits {
 typedef struct search_scratch {
   double *squares;
   double *columns[4];
+  uint64_t *twins; /* [match]: a bit for each of its points that it may share with another match */
   geometry_batch *batch;
 } search_scratch;
 

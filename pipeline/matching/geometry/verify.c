@@ -167,8 +167,11 @@ static void to_working(verification *v) {
 }
 
 /* Memory per match: points, columns, columns of inliers and of smooth inliers, mapped point, error, source, order,
-   cell, two marks, and one mark for the caller. */
-enum { MATCH_DOUBLES = 4 + 4 + 4 + 4 + 2 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + 3 * sizeof(uint32_t) + 3 };
+   cell, two marks, one mark for the caller, and bits of shared points. */
+enum {
+  MATCH_DOUBLES = 4 + 4 + 4 + 4 + 2 + 1,
+  MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + sizeof(uint64_t) + 3 * sizeof(uint32_t) + 3
+};
 
 uint64_t verify_scratch_bytes(size_t count) { return (uint64_t)count * MATCH_BYTES + sizeof(geometry_batch); }
 
@@ -209,7 +212,8 @@ static void lay_out(verification *v, const verify_scratch *scratch, double *poin
   v->smoothness.mapped_y = columns + 13 * capacity;
   v->search.squares = columns + 14 * capacity;
   v->search.batch = scratch->memory;
-  v->source = (uint32_t *)(void *)(v->search.squares + capacity);
+  v->search.twins = (uint64_t *)(void *)(v->search.squares + capacity);
+  v->source = (uint32_t *)(void *)(v->search.twins + capacity);
   v->smoothness.order = v->source + capacity;
   v->smoothness.cell = v->source + 2 * capacity;
   v->mask = (uint8_t *)(v->source + 3 * capacity);
