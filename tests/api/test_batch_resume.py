@@ -17,7 +17,7 @@ import zlib
 # In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, EndlessCase, blots, digest_of, scenes, waiting_in
-from command_case import COMMAND, DONE, FAILED, USAGE, main
+from command_case import COMMAND, DONE, FAILED, USAGE, is_short, main
 from exif_segment import position, with_exif
 
 
@@ -38,7 +38,8 @@ class Resuming(EndlessCase):
         for place in range(1, 12):  # columns: width, height, features, both digests, status, error, the file's columns, milliseconds
             damaged = list(fields)
             damaged[place] = (b"1" if damaged[place][:1] != b"1" else b"2") + damaged[place][1:]
-            for row in (b",".join(damaged), b",".join(damaged[:place] + [damaged[place] + b"\0"] + damaged[place + 1:])):
+            ways = (b",".join(damaged), b",".join(damaged[:place] + [damaged[place] + b"\0"] + damaged[place + 1:]))
+            for row in ways[place % 2:place % 2 + 1] if is_short() else ways:
                 shutil.rmtree(self.path("out"), ignore_errors=True)
                 shutil.copytree(self.path("whole"), self.path("out"))
                 os.unlink(self.path("out", "manifest.csv"))
@@ -104,7 +105,7 @@ class Resuming(EndlessCase):
         journal += b"".join(map(journal_row, rows))
         generator = random.Random(5)
         cuts = [0, 5, start - 1, start, start + 1, len(journal) - 1, len(journal)]
-        cuts += [generator.randrange(len(journal)) for _ in range(8)]
+        cuts += [generator.randrange(len(journal)) for _ in range(2 if is_short() else 8)]
         for cut in cuts:
             shutil.rmtree(self.path("out"), ignore_errors=True)
             shutil.copytree(self.path("whole"), self.path("out"))
@@ -212,7 +213,7 @@ class Resuming(EndlessCase):
         self.endless_list_of(scenes(50, "120x90"))
         self.batch("list.txt", "-o", "whole")
         generator = random.Random(1)
-        for _ in range(4):
+        for _ in range(2 if is_short() else 4):
             shutil.rmtree(self.path("out"), ignore_errors=True)
             for _ in range(4):
                 run = self.start("endless.txt", "-o", "out", "--resume")

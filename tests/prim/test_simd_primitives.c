@@ -8,6 +8,7 @@
 #include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "tests/support/array_maker.h"
+#include "tests/support/extent.h"
 
 enum { LONGEST = 4099, MOST_SUMS = LONGEST / PRIM_CHUNK + 1 };
 
@@ -67,6 +68,7 @@ static void check_runs(const prim_ops *ops) {
     for (int content = 0; content < CONTENT_COUNT; content++) {
       array_fill(room, (prim_element)type, LONGEST + 1, (array_content)content, (uint64_t)(content + 10 * type));
       for (size_t n = 1; n > 0; n = length_after(n)) {
+        if (!extent_pairs(n, (size_t)content, CONTENT_COUNT)) continue;
         const unsigned char *late = (const unsigned char *)room + (n & 1) * prim_element_bytes((prim_element)type);
         check_run(ops, (prim_element)type, late, n);
       }
@@ -133,9 +135,11 @@ static void check_convolution(const prim_ops *ops) {
     for (int content = CONTENT_RANDOM; content <= CONTENT_ZEROS; content++) {
       array_fill(x, (prim_element)type, LONGEST + 1, (array_content)content, (uint64_t)content);
       for (size_t k = 0; k < sizeof tap_counts / sizeof tap_counts[0]; k++)
-        for (size_t n = 1; n <= 1100; n = n < 70 ? n + 1 : n * 2 - n / 3)
+        for (size_t n = 1; n <= 1100; n = n < 70 ? n + 1 : n * 2 - n / 3) {
+          if (!extent_pairs(n + k, (size_t)(content - CONTENT_RANDOM), CONTENT_ZEROS - CONTENT_RANDOM + 1)) continue;
           check_filter(ops, (prim_element)type, (unsigned char *)x + prim_element_bytes((prim_element)type), taps,
                        tap_counts[k], n);
+        }
     }
 }
 

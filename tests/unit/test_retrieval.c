@@ -144,7 +144,7 @@ static hs_status read_alone(void *user, uint32_t image, hs_features *features, c
     status = HS_ERR_IO;
   }
   if (status == HS_OK) status = features_reserve(features, from->count, HS_DESCRIPTOR_U8, NULL);
-  if (status == HS_OK) memcpy(features->descriptors, from->descriptors, from->count * SIFT_LENGTH);
+  if (status == HS_OK && from->count > 0) memcpy(features->descriptors, from->descriptors, from->count * SIFT_LENGTH);
   if (status == HS_OK) features->count = from->count;
   atomic_fetch_sub(&r->inside, 1);
   return status;
