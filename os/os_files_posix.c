@@ -114,7 +114,13 @@ int64_t os_read_at(int descriptor, void *bytes, size_t size, uint64_t offset) {
 
 int64_t os_write(int descriptor, const void *bytes, size_t size) { return write(descriptor, bytes, size); }
 
-bool os_truncate(int descriptor, uint64_t size) { return ftruncate(descriptor, (off_t)size) == 0; }
+bool os_truncate(int descriptor, uint64_t size) {
+  int result;
+  do {
+    result = ftruncate(descriptor, (off_t)size);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
 
 #ifdef __linux__
 

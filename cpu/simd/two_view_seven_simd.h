@@ -20,6 +20,7 @@
 /* Each phase is one function, so that the code of a sample fits into the instruction cache. */
 #define SEVEN_PHASE __attribute__((noinline))
 enum { PAIR = 2, FIRST_STEPS = 4, FIRST_SIDES = 3 };
+_Static_assert(TWO_VIEW_SAMPLES % (PAIR * REAL_LANES) == 0, "samples fill pairs of registers");
 
 /* A register of samples between the phases of the solver. */
 typedef struct seven_register {

@@ -295,7 +295,12 @@ class Retrieval:
     def describe_all(
         self, images: "Sequence[Union[Features, npt.NDArray[Any]]]", *, extractor: Optional[Extractor] = None
     ) -> "npt.NDArray[np.int8]":
-        """Computes the vectors of all images, int8 [images, length], with all threads of the extractor; see ``describe``."""
+        """Computes the vectors of all images, int8 [images, length]; zeros for an image without features.
+
+        Args:
+            images: features of each image, or only its descriptors, uint8 [N, 128].
+            extractor: its threads do the work, a GPU does not; None: an extractor that is kept for this thread.
+        """
         if not self._trained:
             raise ArgumentError("not trained yet: call train first")
         vectors = np.zeros((len(images), self.length), np.int8)

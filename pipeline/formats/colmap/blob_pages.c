@@ -8,8 +8,7 @@
 
 enum {
   NEXT_BYTES = 4,
-  SAMPLE_EACH = 512, /* distance of the bytes that are tested: a page of another kind differs in its first bytes */
-  FEWEST_PAGES = 4,  /* of a shorter blob little is saved */
+  FEWEST_PAGES = 4,          /* of a shorter blob little is saved */
   LOCKING_BYTE = 0x40000000, /* SQLite never uses the page that contains it */
   /* the file format's constants for the part of a row in a table's page */
   LOCAL_MOST = 35,
@@ -61,11 +60,10 @@ static void put_next(const blob_pages *b, int64_t index, uint8_t head[NEXT_BYTES
 }
 
 bool blob_pages_are_empty(const blob_pages *b, int64_t index, const uint8_t *page) {
-  uint8_t head[NEXT_BYTES], any = 0;
+  static const uint8_t zeros[WRITE_QUEUE_PIECE_BYTES];
+  uint8_t head[NEXT_BYTES];
   put_next(b, index, head);
-  for (size_t at = NEXT_BYTES; at < b->usable; at += SAMPLE_EACH)
-    for (size_t i = at; i < at + NEXT_BYTES; i++) any = (uint8_t)(any | page[i]);
-  return any == 0 && memcmp(page, head, NEXT_BYTES) == 0;
+  return memcmp(page, head, NEXT_BYTES) == 0 && memcmp(page + NEXT_BYTES, zeros, b->usable - NEXT_BYTES) == 0;
 }
 
 write_page blob_pages_page(const blob_pages *b, int64_t index) {

@@ -36,7 +36,7 @@ void blob_pages_free(blob_pages *b);
 
 /* Returns the index in the chain of a page of the file; -1: the page is not in the chain. */
 int64_t blob_pages_index(const blob_pages *b, int64_t page);
-/* True if this is what SQLite writes as the page of this index: the right next number, and zeros where it is tested. */
+/* True if this is what SQLite writes as the page of this index: the right next number, then zeros. */
 bool blob_pages_are_empty(const blob_pages *b, int64_t index, const uint8_t *page);
 /* Makes the page with its content. */
 write_page blob_pages_page(const blob_pages *b, int64_t index);

@@ -1,23 +1,37 @@
 /* Rows with large blobs, whose content the write-behind VFS writes; see colmap_internal.h and blob_pages.h. */
+#include <errno.h>
 #include <string.h>
 
 #include "pipeline/formats/colmap/blob_pages.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
-/* True if rows of the table have the expected columns, with image_id as their key, and nothing else reads the data:
-   neither triggers nor indices. Looks once in a transaction. */
+/* True if integers that are 0 have no bytes, as since SQLite 3.3, in format 4 of schemas. A file that has no header yet
+   gets that format unless SQLite was built or configured otherwise. */
+static bool has_empty_zeros(hs_colmap_database *database) {
+  int is_old = 1;
+  const int format = colmap_vfs_schema_format(database->sqlite);
+  if (format != 0) return format == 4;
+  return sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_LEGACY_FILE_FORMAT, -1, &is_old) == SQLITE_OK &&
+         is_old == 0 && sqlite3_compileoption_used("DEFAULT_FILE_FORMAT=1") == 0;
+}
+
+/* True if the table has exactly the expected columns in their order, the blob last, and nothing else reads the data:
+   neither triggers, nor indices, nor constraints. Looks once in a transaction. */
 static bool is_usual(hs_colmap_database *database, const colmap_blob_table *table) {
-  static const char *const sql[2] = {
-#define COLUMNS_OF(TABLE)                                                                                              \
-  "SELECT count(*) FROM pragma_table_xinfo('" TABLE "') WHERE NOT EXISTS (SELECT 1 FROM sqlite_master WHERE tbl_name"  \
-  " = '" TABLE "' AND (type IN ('trigger', 'index') OR sql LIKE '%without%rowid%')) AND EXISTS (SELECT 1 FROM"         \
-  " pragma_table_xinfo('" TABLE "') WHERE name = 'image_id' AND upper(type) = 'INTEGER' AND pk = 1)"
-      COLUMNS_OF("keypoints"), COLUMNS_OF("descriptors")};
+#define COLUMNS_ARE(TABLE, BEFORE)                                                                                     \
+  "SELECT (SELECT group_concat(name || ' ' || upper(type) || ' ' || pk || ' ' || hidden, ',') FROM (SELECT * FROM"     \
+  " pragma_table_xinfo('" TABLE "') ORDER BY cid)) = 'image_id INTEGER 1 0," BEFORE                                    \
+  "rows INTEGER 0 0,cols INTEGER 0 0,data BLOB 0 0' AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE"                 \
+  " lower(tbl_name) = '" TABLE "' AND (type <> 'table' OR sql LIKE '%without%rowid%' OR sql LIKE '%check%'))"
+  static const char *const sql[2][2] = {
+      {COLUMNS_ARE("keypoints", ""), COLUMNS_ARE("keypoints", "")},
+      {COLUMNS_ARE("descriptors", ""), COLUMNS_ARE("descriptors", "type INTEGER 0 0,")}};
   colmap_shape *shape = &database->shapes[table->number];
-  int64_t columns = 0;
+  int64_t is_same = 0;
   if (*shape == COLMAP_SHAPE_UNKNOWN) {
-    const hs_status status = colmap_query(database, sql[table->number], 0, &columns, NULL);
-    *shape = status == HS_OK && columns == 4 + (int64_t)table->zeros ? COLMAP_SHAPE_USUAL : COLMAP_SHAPE_OTHER;
+    const hs_status status = colmap_query(database, sql[table->number][table->zeros], 0, &is_same, NULL);
+    const bool is_as_expected = status == HS_OK && is_same == 1 && has_empty_zeros(database);
+    *shape = is_as_expected ? COLMAP_SHAPE_USUAL : COLMAP_SHAPE_OTHER;
   }
   return *shape == COLMAP_SHAPE_USUAL;
 }
@@ -44,6 +58,7 @@ static bool plan(hs_colmap_database *database, const colmap_blob_table *table, s
 static hs_status fill_local(hs_colmap_database *database, const char *table, int64_t image_id, const uint8_t *bytes,
                             size_t local) {
   sqlite3_blob *open = NULL;
+  errno = 0;
   int code = sqlite3_blob_open(database->sqlite, "main", table, "data", image_id, 1, &open);
   if (code == SQLITE_OK) code = sqlite3_blob_write(open, bytes, (int)local, 0);
   const hs_status status = code == SQLITE_OK ? HS_OK : colmap_fail_sqlite(database, "add features");
@@ -78,20 +93,23 @@ hs_status colmap_insert_blob(hs_colmap_database *database, const colmap_blob_tab
 }
 
 void colmap_forget_blobs(hs_colmap_database *database) {
-  if (database->has_zeros) (void)sqlite3_db_release_memory(database->sqlite);
+  if (!database->has_zeros) return;
+  (void)sqlite3_db_release_memory(database->sqlite);
+  colmap_vfs_free_blobs(database->sqlite);
   database->has_zeros = false;
+}
+
+hs_status colmap_finish_blobs(hs_colmap_database *database) {
+  errno = 0;
+  const int code = database->has_zeros ? sqlite3_db_cacheflush(database->sqlite) : SQLITE_OK;
+  if (code != SQLITE_OK) return colmap_fail_code(database, code, "work on the database");
+  if (!colmap_vfs_lacks_pages(database->sqlite)) return HS_OK;
+  return colmap_fail(database, HS_ERR_IO, "SQLite stores features elsewhere than planned");
 }
 
 hs_status colmap_fill_blobs(hs_colmap_database *database) {
   if (!database->has_zeros) return HS_OK;
-  if (sqlite3_db_cacheflush(database->sqlite) != SQLITE_OK) return colmap_fail_sqlite(database, "write");
-  colmap_forget_blobs(database);
-  return HS_OK;
-}
-
-hs_status colmap_finish_blobs(hs_colmap_database *database) {
-  if (!database->has_zeros) return HS_OK;
-  if (sqlite3_db_cacheflush(database->sqlite) != SQLITE_OK) return colmap_fail_sqlite(database, "write");
-  if (!colmap_vfs_lacks_pages(database->sqlite)) return HS_OK;
-  return colmap_fail(database, HS_ERR_IO, "SQLite stores features elsewhere than planned");
+  const hs_status status = colmap_finish_blobs(database);
+  if (status == HS_OK) colmap_forget_blobs(database);
+  return status;
 }

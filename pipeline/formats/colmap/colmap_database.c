@@ -100,12 +100,15 @@ static void lose_transaction(hs_colmap_database *database) {
 /* Forgets what a rollback has undone. Keeps the message. */
 static void drop_undone(hs_colmap_database *database) {
   char reason[COLMAP_MESSAGE_BYTES];
-  int64_t pages = 0; /* if the query fails, all blobs are dropped, and their pages are refused */
+  int64_t pages = 0;
   snprintf(reason, sizeof reason, "%s", database->message);
   colmap_schema_find_own_tables(database);
-  (void)colmap_query(database, "PRAGMA page_count", 0, &pages, NULL);
-  colmap_vfs_drop_blobs(database->sqlite, (uint32_t)pages);
+  const hs_status status = colmap_query(database, "PRAGMA page_count", 0, &pages, NULL);
   snprintf(database->message, sizeof database->message, "%s", reason);
+  if (status == HS_OK)
+    colmap_vfs_drop_blobs(database->sqlite, (uint32_t)pages);
+  else
+    lose_transaction(database); /* which blobs are undone is unknown */
 }
 
 hs_status colmap_leave(hs_colmap_database *database, hs_status status) {

@@ -105,6 +105,8 @@ __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *
                                                             const char *format, ...);
 /* As colmap_fail, with SQLite's error text, and the system's, for which errno must be 0 before SQLite is called.
    Returns the status for SQLite's last error. */
+/* The same with a code that SQLite returned and may not have kept. */
+hs_status colmap_fail_code(hs_colmap_database *database, int code, const char *what);
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what);
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql);
@@ -273,6 +275,10 @@ struct blob_pages;
 bool colmap_vfs_takes_blobs(sqlite3 *sqlite);
 /* Takes the blob before SQLite writes its pages. Only after colmap_vfs_takes_blobs. */
 void colmap_vfs_take_blob(sqlite3 *sqlite, const struct blob_pages *blob);
+/* Waits until all is written, and frees the blobs that are. A failed write is reported by the next call of SQLite. */
+void colmap_vfs_free_blobs(sqlite3 *sqlite);
+/* Returns the format of the schema (bytes 44 to 47 of the file); 0: the file has none yet; -1: it cannot be read. */
+int colmap_vfs_schema_format(sqlite3 *sqlite);
 /* True if SQLite has not written every page of a blob. */
 bool colmap_vfs_lacks_pages(sqlite3 *sqlite);
 /* Call after a rollback: drops the blobs beyond the end of the file, whose pages are used again. */

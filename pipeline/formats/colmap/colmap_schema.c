@@ -38,8 +38,9 @@ static hs_status status_of_sqlite(int code) {
   }
 }
 
-hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
-  const int code = sqlite3_errcode(database->sqlite);
+hs_status colmap_fail_code(hs_colmap_database *database, int code, const char *what) {
+  const bool is_kept = (code & 0xff) == (sqlite3_errcode(database->sqlite) & 0xff);
+  const char *reason = is_kept ? sqlite3_errmsg(database->sqlite) : sqlite3_errstr(code);
   char more[COLMAP_REASON_BYTES] = "";
   /* SQLite does not keep the system's error of a failed commit; errno was 0 before the call */
   const int failed_call = errno;
@@ -51,7 +52,11 @@ hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
     snprintf(more, sizeof more, ": its folder may not be written to, where SQLite makes a journal");
   if (system_code != 0)
     snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* SQLite's text "disk I/O error" lacks the reason */
-  return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, sqlite3_errmsg(database->sqlite), more);
+  return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, reason, more);
+}
+
+hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
+  return colmap_fail_code(database, sqlite3_errcode(database->sqlite), what);
 }
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql) {

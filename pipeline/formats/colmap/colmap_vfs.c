@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "pipeline/formats/colmap/blob_pages.h"
 #include "pipeline/formats/colmap/page_file.h"
@@ -141,7 +142,7 @@ static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
  * this file's, and delete it. */
 static int vfs_lock(sqlite3_file *file, int level) {
   sqlite3_file *real = real_of(file);
-  int has_moved = 0, code = write_all(file);
+  int has_moved = 0, code = write_queue_drain(queue_of(file)); /* no space is allocated without a lock */
   if (code == SQLITE_OK) code = real->pMethods->xLock(real, level);
   if (code != SQLITE_OK || level != SQLITE_LOCK_SHARED) return code;
   if (real->pMethods->xFileControl(real, SQLITE_FCNTL_HAS_MOVED, &has_moved) != SQLITE_OK || has_moved == 0)
@@ -252,7 +253,8 @@ static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, in
   }
   ((vfs_file *)file)->has_log = ((vfs_file *)file)->is_unlike = false;
   ((vfs_file *)file)->blob_count = 0;
-  page_file_open(&((vfs_file *)file)->pages, name);
+  /* another layer of the process may encode or count what is written */
+  page_file_open(&((vfs_file *)file)->pages, strcmp(vfs_root->zName, "unix") == 0 ? name : NULL);
   const bool has_pages = page_file_is_open(&((vfs_file *)file)->pages);
   ((vfs_file *)file)->queue = write_queue_make(write_bytes, has_pages ? write_pages : NULL, file);
   if (!queue_of(file)) {
@@ -304,6 +306,24 @@ void colmap_vfs_take_blob(sqlite3 *sqlite, const blob_pages *blob) {
   f->blobs[f->blob_count++] = *blob;
 }
 
+void colmap_vfs_free_blobs(sqlite3 *sqlite) {
+  vfs_file *f = file_of(sqlite);
+  if (!f || f->blob_count == 0) return;
+  (void)write_queue_drain(f->queue); /* a failure stays until the lock is released */
+  free_written(f);
+}
+
+int colmap_vfs_schema_format(sqlite3 *sqlite) {
+  enum { HEADER_BYTES = 100, FORMAT_AT = 44 };
+  uint8_t bytes[4];
+  sqlite3_int64 size = 0;
+  sqlite3_file *file = (sqlite3_file *)file_of(sqlite);
+  if (!file || vfs_file_size(file, &size) != SQLITE_OK) return -1;
+  if (size < HEADER_BYTES) return 0;
+  if (vfs_read(file, bytes, sizeof bytes, FORMAT_AT) != SQLITE_OK) return -1;
+  return bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
+}
+
 bool colmap_vfs_lacks_pages(sqlite3 *sqlite) {
   const vfs_file *f = file_of(sqlite);
   size_t unseen = 0;
@@ -315,7 +335,7 @@ void colmap_vfs_drop_blobs(sqlite3 *sqlite, uint32_t page_count) {
   vfs_file *f = file_of(sqlite);
   size_t kept = 0;
   if (!f || f->blob_count == 0) return;
-  (void)write_queue_drain(f->queue);
+  (void)write_queue_drain(f->queue); /* a failure stays until the lock is released */
   for (size_t i = 0; i < f->blob_count; i++)
     if (f->blobs[i].first > page_count)
       blob_pages_free(&f->blobs[i]);

@@ -59,6 +59,7 @@ bool page_file_write(page_file *f, const write_page *pages, size_t count, size_t
 void page_file_end(page_file *f) {
   const int error = errno;
   (void)page_file_trim(f);
+  f->allocated = f->end = 0; /* what another process writes from now on is not cut off */
   f->is_refused = false;
   errno = error;
 }

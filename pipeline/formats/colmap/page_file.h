@@ -20,8 +20,8 @@ enum { PAGE_FILE_AHEAD = 16 << 20 };
 typedef struct page_file {
   int descriptor;     /* SQLite's; -1: unknown */
   bool is_refused;    /* allocating has failed, and is not tried again before page_file_end */
-  uint64_t allocated; /* the file's size; 0: no space beyond the written bytes is allocated */
-  uint64_t end;       /* end of the written bytes, if allocated > 0 */
+  uint64_t allocated; /* size to which the file was extended; 0: not extended */
+  uint64_t end;       /* end of the written bytes, if extended */
 } page_file;
 
 /* Finds the descriptor. path: the file as SQLite has opened it. */

@@ -41,6 +41,7 @@ static void draw_sample(uint64_t seed, int32_t index, uint32_t count, int size, 
    matches of the sample may share a point. */
 
 enum { POINT_BITS = 15, POINTS = 1 << POINT_BITS, TWINS_AFTER = 64 };
+_Static_assert(TWINS_AFTER % ROUND == 0, "points are marked when a round begins there");
 
 /* Coordinates below this count as equal: squares of their differences may be 0. Others differ by more than 1e-117. */
 #define TINY 1.0e-100

@@ -285,7 +285,8 @@ static hs_status describe_rounds(describe_run *run, hs_context *context, stage_q
 }
 
 static hs_status check_images(hs_context *context, const hs_collection *c) {
-  if (c->image_count > UINT32_MAX) return HS_ERR_LIMIT;
+  if (c->image_count > UINT32_MAX)
+    return context ? CONTEXT_FAIL(context, HS_ERR_LIMIT, "%zu images are too many", c->image_count) : HS_ERR_LIMIT;
   for (size_t i = 0; i < c->image_count && !c->read; i++)
     if (!c->images[i].features)
       return context ? CONTEXT_FAIL(context, HS_ERR_ARGUMENT, "image %zu has no features, and read is null", i)
@@ -306,7 +307,8 @@ hs_status hs_retrieval_describe_all(const hs_retrieval *r, hs_context *context, 
   stage_queue *queue = context ? context->queue : NULL;
   describe_run run = {.r = r, .collection = collection, .vectors = vectors, .length = hs_retrieval_length(r)};
   run.workers = count_workers(&run, context, queue);
-  if (pthread_mutex_init(&run.lock, NULL) != 0) return HS_ERR_THREAD;
+  if (pthread_mutex_init(&run.lock, NULL) != 0)
+    return context ? CONTEXT_FAIL(context, HS_ERR_THREAD, "cannot make a lock for describing images") : HS_ERR_THREAD;
   status = begin_workers(&run);
   if (status == HS_OK)
     status = describe_rounds(&run, context, queue);
