@@ -41,7 +41,7 @@ bool blob_pages_are_empty(const blob_pages *b, int64_t index, const uint8_t *pag
 /* Makes the page with its content. */
 write_page blob_pages_page(const blob_pages *b, int64_t index);
 
-/* Number of the bytes of a record (rows, cols, blob) behind an integer key, without the blob's. */
+/* Returns the bytes of a record (rows, cols, blob) before the blob's content. The key is not in the record. */
 size_t blob_pages_before(int64_t rows, int64_t columns, size_t blob_bytes);
 
 #endif

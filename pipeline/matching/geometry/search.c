@@ -53,7 +53,7 @@ static uint64_t bits_of_coordinate(double v) {
   return bits;
 }
 
-/* Adds to each match a bit in 0..31, times 2^shift, if the hash of its point is that of another match. */
+/* Hashes the points of one image. A match whose hash another match shares gets one of the 32 bits from `shift` on. */
 static void mark_shared(const double *x, const double *y, size_t count, int shift, uint64_t *twins) {
   uint64_t once[POINTS / 64] = {0}, twice[POINTS / 64] = {0};
   for (int pass = 0; pass < 2; pass++) {
