@@ -2,8 +2,8 @@
  * The two nearest of rows alone, by the matrix instructions of a warpgroup (compute capability 9.0), and the pairs that
  * remain.
  *
- * match_products.cu finds the nearest of rows and of columns, and spends most of its time beside the products on
- * columns. Only a column that some row accepts can become a pair. So the first run has first's features as rows. A row
+ * match_products.cu finds the nearest of rows and of columns. Apart from the products, columns take most of its time.
+ * Only a column that some row accepts can become a pair. So the first run has first's features as rows. A row
  * that may pass the tests claims its nearest column, and the claimed columns are the rows of a second run against
  * first's features. A pair remains if each is the other's nearest and both pass the tests.
  *

@@ -108,8 +108,9 @@ typedef struct hs_batch hs_batch;
    defaults. message: null, or a buffer of message_bytes. On failure *batch is null and the message says why. On success
    it is "", or says why HS_DEVICE_AUTO does not use a GPU or why the GPU decodes no JPEGs. For the full rate of
    a GPU a run of 500 images or more needs CUDA's eight hardware queues, and from 3500 on 16; a shorter run ends earlier
-   with two. A program sets the environment variable CUDA_DEVICE_MAX_CONNECTIONS before it first uses the GPU,
-   as the command does. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY, and those of hs_create. */
+   with two. A program sets the environment variable CUDA_DEVICE_MAX_CONNECTIONS before it first uses the GPU;
+   the command sets it itself. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY, and those of hs_create.
+ */
 HS_API hs_status hs_batch_open(hs_batch **batch, const hs_batch_options *options, char *message, size_t message_bytes);
 
 /* Adds an image and returns at once. The first call starts the threads. Statuses: HS_ERR_ARGUMENT (null; a source of

@@ -93,7 +93,7 @@ TEST_ON_FIXTURE(test_descriptor) {
   assert_false(page_file_is_open(&nothing));
 }
 
-/* The file is larger meanwhile, and ends with the last byte written, whoever wrote it. */
+/* During the writes the file is larger. Afterwards it ends with the last byte that any function wrote. */
 TEST_ON_FIXTURE(test_size) {
   const int64_t run = WRITE_QUEUE_RUN_BYTES, end = START + 2 * run;
   for (int round = 0; round < 2; round++) {

@@ -352,12 +352,13 @@ cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
 
 /* ---- images that are left */
 
-typedef struct claims {
+/* Which images of a list are done according to the rows read so far. */
+typedef struct done_images {
   const batch_list *list;
-  bool *is_claimed; /* [image] */
-} claims;
+  bool *is_done; /* [image] */
+} done_images;
 
-static void claim_rows(const claims *c, const char *text, size_t size, bool is_journal) {
+static void mark_done(const done_images *d, const char *text, size_t size, bool is_journal) {
   const char *cursor = text, *end = text + size, *settings;
   size_t settings_length;
   batch_columns columns;
@@ -367,27 +368,27 @@ static void claim_rows(const claims *c, const char *text, size_t size, bool is_j
   while (row.text && batch_read_row(&cursor, end, &row) && row.count == fields) {
     batch_record record;
     if (!batch_row_record(&row, columns, &record)) break;
-    const batch_image_name *image = batch_list_find(c->list, row.fields[0]);
-    if (image) c->is_claimed[image - c->list->images] = record.state != BATCH_FAILED;
+    const batch_image_name *image = batch_list_find(d->list, row.fields[0]);
+    if (image) d->is_done[image - d->list->images] = record.state != BATCH_FAILED;
   }
   free(row.text);
 }
 
-static cli_exit claim_file(void *user, const char *path) {
+static cli_exit mark_done_in_file(void *user, const char *path) {
   size_t size = 0;
   const int descriptor = os_open(path, OS_READ);
   char *text = descriptor >= 0 ? batch_read_whole(descriptor, &size) : NULL;
-  if (text) claim_rows(user, text, size, strcmp(strrchr(path, '.'), ".journal") == 0);
+  if (text) mark_done(user, text, size, strcmp(strrchr(path, '.'), ".journal") == 0);
   free(text);
   if (descriptor >= 0) os_close(descriptor);
   return CLI_DONE;
 }
 
 size_t batch_count_left(const batch_list *list, const char *prefix, size_t first, size_t step) {
-  claims c = {list, calloc(list->count + 1, sizeof *c.is_claimed)};
+  done_images d = {list, calloc(list->count + 1, sizeof *d.is_done)};
   size_t left = 0;
-  if (c.is_claimed) (void)each_manifest(prefix, claim_file, &c);
-  for (size_t i = first; i < list->count; i += step) left += !c.is_claimed || !c.is_claimed[i];
-  free(c.is_claimed);
+  if (d.is_done) (void)each_manifest(prefix, mark_done_in_file, &d);
+  for (size_t i = first; i < list->count; i += step) left += !d.is_done || !d.is_done[i];
+  free(d.is_done);
   return left;
 }

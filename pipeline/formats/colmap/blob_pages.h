@@ -1,7 +1,7 @@
 /*
  * Pages of SQLite's file that hold a large blob: where they are, and what they contain ("Cell Payload Overflow Pages"
- * in SQLite's description of its file format). SQLite allocates the pages and writes them without content; the
- * write-behind VFS replaces them by pages with the content, which is then never copied into SQLite.
+ * in SQLite's description of its file format). SQLite allocates the pages and writes them without content.
+ * colmap_vfs.c writes the content in their place, so that SQLite never has a copy of it.
  *
  * A row's first bytes are in the table's page, the others in a chain of pages: 4 bytes with the number of the next
  * page, 0 in the last one, then content. A chain at the end of the file has consecutive numbers, without SQLite's

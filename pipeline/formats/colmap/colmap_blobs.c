@@ -1,4 +1,5 @@
-/* Rows with large blobs, whose content the write-behind VFS writes; see colmap_internal.h and blob_pages.h. */
+/* Rows with large blobs: SQLite gets zeros, and colmap_vfs.c writes the content; see colmap_internal.h, blob_pages.h.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ static bool is_usual(hs_colmap_database *database, const colmap_blob_table *tabl
   "rows INTEGER 0 0,cols INTEGER 0 0,data BLOB 0 0' AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE"                 \
   " lower(tbl_name) = '" TABLE "' AND (type <> 'table' OR sql LIKE '%without%rowid%' OR sql LIKE '%check%'))"
   static const char *const sql[2][2] = {
-      {COLUMNS_ARE("keypoints", ""), COLUMNS_ARE("keypoints", "")},
+      {COLUMNS_ARE("keypoints", "")},
       {COLUMNS_ARE("descriptors", ""), COLUMNS_ARE("descriptors", "type INTEGER 0 0,")}};
   colmap_shape *shape = &database->shapes[table->number];
   int64_t is_same = 0;
