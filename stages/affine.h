@@ -5,12 +5,13 @@
  *
  * A shape is the direction of the long axis and the quotient of the axes' lengths. Its frame is F = sigma U
  * diag(quotient, 1), where U rotates by the direction of the long axis; the short axis stays sigma. The shape's moments
- * are the second moments of the gradients of the keypoint's level under a Gaussian of 3 F. The covariance of the next
- * shape is the inverse of the moments. At the fixed point F warps the surroundings so that the moments are equal in
- * every direction. As in VLFeat, levels are not smoothed anew along the long axis.
+ * are the second moments of the gradients of a patch in which F is a circle, under a Gaussian of 3 F. The next frame is
+ * F M^-1/2, without its rotation and scaled to the same short axis: its covariance is F adj(M) F^T. At the fixed point
+ * the moments are equal in every direction. As in VLFeat, levels are not smoothed anew along the long axis.
  *
- * Orientations and descriptors then follow orient.h and describe.h. Their level is a patch in which F has become a
- * circle. All arithmetic is float32 in a fixed order; the moments are integers.
+ * Orientations and descriptors then follow orient.h and describe.h. Their level is a patch too. Moments and
+ * orientations have their patch from one level finer than the keypoint's, descriptors from the keypoint's level. All
+ * arithmetic is float32 in a fixed order; the moments are integers.
  */
 #ifndef HARTSIFT_STAGES_AFFINE_H
 #define HARTSIFT_STAGES_AFFINE_H
@@ -30,7 +31,13 @@ enum {
    * rounded to samples. */
   AFFINE_DESCRIBE_HALF = 8 * (int)DESCRIBE_CELL_SIGMA * (DESCRIBE_CELLS + 1) / AFFINE_DISTANCE_EIGHTHS,
   AFFINE_DESCRIBE_DIAGONAL_SQUARE = 2 * AFFINE_DESCRIBE_HALF * AFFINE_DESCRIBE_HALF,
-  AFFINE_STEPS = 10 /* maximum number of iterations */
+  /* The patch of the moments: samples whose squared distance from the middle is at most AFFINE_SHAPE_DISC, in samples,
+   * have weights. AFFINE_SHAPE_DISC is the square of 2.5 * 3 / 0.6, rounded down. */
+  AFFINE_SHAPE_DISC = 156,
+  AFFINE_SHAPE_RADIUS = 12,
+  AFFINE_SHAPE_SIDE = 2 * (AFFINE_SHAPE_RADIUS + 1) + 1,
+  AFFINE_PATCH_SLACK = 64, /* readable floats after the last row of a patch */
+  AFFINE_STEPS = 10        /* maximum number of iterations */
 };
 #ifndef __cplusplus
 _Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 1) <= AFFINE_DESCRIBE_DIAGONAL_SQUARE &&
@@ -38,17 +45,17 @@ _Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 
                        (2 * AFFINE_DESCRIBE_RADIUS + 1) * (2 * AFFINE_DESCRIBE_RADIUS + 1),
                "the radius follows from the descriptor's window");
 #endif
-#define AFFINE_DISTANCE          (0.125f * AFFINE_DISTANCE_EIGHTHS) /* sampling distance of a patch, in sigma: 0.625 */
-#define AFFINE_WINDOW            3.0f /* standard deviation of the Gaussian that weighs the moments, in units of the frame */
-#define AFFINE_WINDOW_DEVIATIONS 2.5f    /* radius of that Gaussian's window, in standard deviations */
-#define AFFINE_ROUND             1.0404f /* converged: the squared axes of the moments differ by less than 2 % in length */
-#define AFFINE_LONGEST           25.0f /* the square of the maximum quotient of the axes: 5 */
-/* log2 of the weight at the centre of the window. A weight multiplies a product of two differences, each at most 1. The
- * weights of a window (at most 2 pi 9 5 2^2 samples) sum to less than 2^10.5 times the central weight, so the moments
- * stay below 2^31. */
+#define AFFINE_DISTANCE       (0.125f * AFFINE_DISTANCE_EIGHTHS) /* sampling distance of a patch, in sigma: 0.625 */
+#define AFFINE_SHAPE_DISTANCE 0.6f                               /* of the patch of the moments */
+#define AFFINE_WINDOW         3.0f /* standard deviation of the Gaussian that weighs the moments, in units of the frame */
+#define AFFINE_ROUND          1.0404f /* converged: the squared axes of the moments differ by less than 2 % in length */
+#define AFFINE_LONGEST        25.0f   /* the square of the maximum quotient of the axes: 5 */
+/* log2 of the weight at the centre of the window. A weight multiplies a product of two differences, each at most 1 but
+ * for rounding. The weights of a window (below 2 pi 5^2 samples) sum to less than 2^7.3 times the central weight, so
+ * the moments stay below 2^28. */
 #define AFFINE_WEIGHT_LOG2 20.0f
 
-/* The samples of a patch that later stages read: in row j, columns first[j] to end[j] - 1. */
+/* The samples of a patch that are read: in row j, columns first[j] to end[j] - 1. */
 typedef struct patch_rows {
   int32_t first[AFFINE_DESCRIBE_SIDE], end[AFFINE_DESCRIBE_SIDE];
 } patch_rows;
@@ -73,66 +80,23 @@ typedef struct affine_args {
   void *descriptors;
 } affine_args;
 
-/* The window of the moments on a level: every step-th sample about (cx, cy). The weight of the sample at (dx, dy) from
- * the keypoint is 2^(xx dx^2 + xy dx dy + yy dy^2 + AFFINE_WEIGHT_LOG2) if that exceeds 2^lowest. */
-typedef struct affine_window {
-  float x, y; /* position of the middle sample relative to the keypoint */
-  int32_t cx, cy, step;
-  float per_step; /* 1 / step, exact: steps are powers of two */
-  int32_t rows;   /* maximum number of rows with weights above and below the middle, in steps */
-  float xx, xy, yy, lowest;
-  float shear, widest, taper; /* weights of row dy are 0 farther than sqrt(widest + taper dy^2) from dx = shear dy */
-} affine_window;
-
-/* Second moments of the gradients under the window. */
+/* Second moments of the gradients of a patch. */
 typedef struct affine_moments {
   int32_t xx, xy, yy;
 } affine_moments;
 
-/* Returns the window of a shape. x, y, sigma: in samples of the level. */
-HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const affine_shape *s) {
-  affine_window w;
-  const float shorter = AFFINE_WINDOW * sigma, longer = shorter * s->quotient;
-  const float p = (-0.5f * LOG2_E_FLOAT) / (longer * longer), q = (-0.5f * LOG2_E_FLOAT) / (shorter * shorter);
-  const float cc = s->cosine * s->cosine, ss = s->sine * s->sine;
-  w.xx = hs_fmaf(p, cc, q * ss);
-  w.yy = hs_fmaf(p, ss, q * cc);
-  w.xy = (2.0f * (p - q)) * (s->cosine * s->sine);
-  w.step = 1;
-  while (sigma >= 2.0f * (float)w.step) w.step *= 2;
-  w.per_step = 1.0f / (float)w.step;
-  w.cx = hs_floor_int(x + 0.5f);
-  w.cy = hs_floor_int(y + 0.5f);
-  w.x = (float)w.cx - x;
-  w.y = (float)w.cy - y;
-  const float fall = (-0.5f * LOG2_E_FLOAT) * (AFFINE_WINDOW_DEVIATIONS * AFFINE_WINDOW_DEVIATIONS),
-              per_xx = 1.0f / w.xx;
-  w.lowest = AFFINE_WEIGHT_LOG2 + fall;
-  w.shear = (-0.5f * w.xy) * per_xx;
-  w.widest = fall * per_xx;
-  w.taper = (p * q) * -(per_xx * per_xx);
-  const float high = AFFINE_WINDOW_DEVIATIONS * hs_sqrtf(hs_fmaf(longer * longer, ss, (shorter * shorter) * cc));
-  w.rows = hs_floor_int(high * w.per_step) + 1;
-  return w;
+/* Returns the level of the patches for moments and orientations. */
+HS_INLINE int32_t affine_finer_level(int32_t level) { return level > 0 ? level - 1 : 0; }
+
+/* Returns one factor of a weight: sample (i, j) from the middle has the weight affine_weight(i) * affine_weight(j). */
+#define AFFINE_WEIGHT_FALL                                                                                             \
+  ((-0.5f * LOG2_E_FLOAT) * ((AFFINE_SHAPE_DISTANCE / AFFINE_WINDOW) * (AFFINE_SHAPE_DISTANCE / AFFINE_WINDOW)))
+HS_INLINE float affine_weight(int32_t i) {
+  return hs_exp2(hs_fmaf(AFFINE_WEIGHT_FALL, (float)(i * i), 0.5f * AFFINE_WEIGHT_LOG2));
 }
 
-/* A row of the window. The exponent of the weight at dx is fma(fma(xx, dx, slope), dx, level). first, last: the first
- * and last column, in steps from the middle; beyond them the exponent is below affine_window.lowest. */
-typedef struct affine_row {
-  float slope, level;
-  int32_t first, last;
-} affine_row;
-
-HS_INLINE affine_row affine_row_of(const affine_window *w, float dy) {
-  affine_row r;
-  const float square = dy * dy, middle = hs_fmaf(w->shear, dy, -w->x), wide = hs_fmaf(w->taper, square, w->widest);
-  const float half_width = wide > 0.0f ? hs_sqrtf(wide) : 0.0f;
-  r.slope = w->xy * dy;
-  r.level = hs_fmaf(w->yy, square, AFFINE_WEIGHT_LOG2);
-  r.first = hs_floor_int((middle - half_width) * w->per_step);
-  r.last = hs_floor_int((middle + half_width) * w->per_step) + 1;
-  return r;
-}
+/* Returns how many samples of row j have weights on each side of the middle; |j| <= AFFINE_SHAPE_RADIUS. */
+HS_INLINE int32_t affine_reach(int32_t j) { return (int32_t)hs_sqrtf((float)(AFFINE_SHAPE_DISC - j * j)); }
 
 /* Eigenvalues of (a b; b c): mean is half their sum, spread half their difference; (x, y) is the unit eigenvector of
  * the larger one. */
@@ -155,26 +119,25 @@ HS_INLINE affine_axes affine_axes_of(float a, float b, float c) {
 /* Makes one iteration. False: the shape is final, for one of three reasons: it has converged, the moments have no two
  * distinct directions, or the next shape would be too long. */
 HS_INLINE bool affine_next_shape(affine_shape *s, const affine_moments *m) {
-  const float xx = (float)m->xx, xy = (float)m->xy, yy = (float)m->yy;
-  /* the moments in the frame */
-  const float u = hs_fmaf(s->cosine, xx, s->sine * xy), v = hs_fmaf(s->cosine, xy, s->sine * yy);
-  const float along = hs_fmaf(u, s->cosine, v * s->sine), mixed = hs_fmaf(v, s->cosine, -(u * s->sine));
-  const float across = (xx + yy) - along;
-  const affine_axes now = affine_axes_of((s->quotient * s->quotient) * along, s->quotient * mixed, across);
+  const float xx = (float)m->xx, xy = (float)m->xy, yy = (float)m->yy, q = s->quotient;
+  const affine_axes now = affine_axes_of(xx, xy, yy);
   if (!(now.mean + now.spread > AFFINE_ROUND * (now.mean - now.spread))) return false;
-  const affine_axes next = affine_axes_of(yy, -xy, xx);
+  /* diag(q, 1) adj(M) diag(q, 1): the next covariance, turned back by U */
+  const affine_axes next = affine_axes_of((q * q) * yy, -(q * xy), xx);
   const float larger = next.mean + next.spread, smaller = next.mean - next.spread;
   if (!(larger <= AFFINE_LONGEST * smaller)) return false;
-  s->cosine = next.x;
-  s->sine = next.y;
+  const float cosine = hs_fmaf(s->cosine, next.x, -(s->sine * next.y));
+  s->sine = hs_fmaf(s->sine, next.x, s->cosine * next.y);
+  s->cosine = cosine;
   s->quotient = hs_sqrtf(larger / smaller);
   return true;
 }
 
-/* Returns the map of a patch about (x, y); x, y, sigma in samples of the source level. */
-HS_INLINE patch_map affine_map_of(float x, float y, float sigma, const affine_shape *s) {
+/* Returns the map of a patch about (x, y); x, y, sigma in samples of the source level. distance: between samples of the
+ * patch, in sigma. */
+HS_INLINE patch_map affine_map_of(float x, float y, float sigma, const affine_shape *s, float distance) {
   patch_map m;
-  const float across = sigma * AFFINE_DISTANCE, along = across * s->quotient;
+  const float across = sigma * distance, along = across * s->quotient;
   m.x = x;
   m.y = y;
   m.a11 = along * s->cosine;
@@ -245,7 +208,7 @@ HS_INLINE void affine_frame_of(const affine_shape *s, float sigma, float angle, 
   frame[3] = hs_fmaf(s->cosine, sigma * c, -(s->sine * (longer * d)));
 }
 
-/* Ranges of patch samples that orientation and descriptor read: samples that vote, and their neighbours. */
+/* Ranges of patch samples that moments, orientation and descriptor read: samples that count, and their neighbours. */
 
 /* Sets row j to the integer columns from low to high, both counted from the patch's middle. */
 HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float low, float high) {
@@ -253,6 +216,19 @@ HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float l
   rows->first[j] = first > 0 ? first : 0;
   rows->end[j] = end < side ? end : side;
   if (rows->end[j] < rows->first[j]) rows->end[j] = rows->first[j];
+}
+
+/* Returns the rows of the moments' disc and its neighbours. */
+HS_INLINE patch_rows affine_shape_rows(void) {
+  patch_rows rows;
+  for (int32_t j = 0; j < AFFINE_SHAPE_SIDE; j++) {
+    const int32_t row = j - AFFINE_SHAPE_SIDE / 2, inner = (row < 0 ? -row : row) - 1; /* the longer row beside */
+    const int32_t beside = inner >= 0 ? affine_reach(inner) : 0;
+    const int32_t own = inner < AFFINE_SHAPE_RADIUS ? affine_reach(row) + 1 : 0, half = own > beside ? own : beside;
+    rows.first[j] = AFFINE_SHAPE_SIDE / 2 - half;
+    rows.end[j] = AFFINE_SHAPE_SIDE / 2 + half + 1;
+  }
+  return rows;
 }
 
 /* Sets the rows of the orientation's disc, one sample wider on each side. False: OpenCV's square window reads all

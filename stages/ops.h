@@ -58,10 +58,10 @@ typedef struct stage_ops {
   /* A further function of STAGE_MATCH: as match. With limits, the second nearest of kept pairs may be wrong; the same
    * pairs are kept. */
   stage_status (*match_without_second)(stage_queue *, const match_args *);
-  /* A further function of STAGE_DESCRIBE: computes the moments of gradients. prefetch: samples to prefetch meanwhile.
-   */
-  affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_prefetch *prefetch);
-  /* Samples a patch of side x side samples into rows of `stride` floats. read: the samples to write; null: all. */
+  /* Further functions of STAGE_DESCRIBE. The first computes the moments of a patch's gradients; the patch has rows of
+   * `stride` floats, and AFFINE_PATCH_SLACK readable floats after the last. The other samples a patch of side x side
+   * samples into such rows. read: the samples to write; null: all. prefetch: samples to prefetch meanwhile. */
+  affine_moments (*affine_moments)(const float *patch, size_t stride);
   void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
                        float *out, struct window_prefetch *prefetch);
   /* Returns the floats that base_args.work and blur_args.work must hold, for planes of this size and filters up to

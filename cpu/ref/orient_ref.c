@@ -103,7 +103,7 @@ stage_status orient_ref(stage_queue *queue, const orient_args *args) {
   return STAGE_OK;
 }
 
-/* Reference of affine shapes: a shape's patch, and the moments of gradients under a window. */
+/* Reference of affine shapes: a shape's patch, and the moments of its gradients. */
 
 void affine_patch_ref(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side, size_t stride,
                       float *out, struct window_prefetch *prefetch) {
@@ -119,27 +119,18 @@ void affine_patch_ref(const plane_view *level, const patch_map *m, const patch_r
   }
 }
 
-/* Adds the moments of one row of the window, j steps below its middle. */
-static void add_row(const plane_view *level, const affine_window *w, int32_t j, affine_moments *m) {
-  const affine_row r = affine_row_of(w, w->y + (float)(w->step * j));
-  const float *row = level->data + (size_t)(w->cy + w->step * j) * level->stride;
-  for (int32_t i = r.first; i <= r.last; i++) {
-    const int32_t column = w->cx + w->step * i;
-    const float dx = w->x + (float)(w->step * i), exponent = hs_fmaf(hs_fmaf(w->xx, dx, r.slope), dx, r.level);
-    if (column < 1 || column > level->width - 2 || !(exponent > w->lowest)) continue;
-    const float *p = row + column;
-    const float weight = hs_exp2(exponent);
-    const float gx = p[1] - p[-1], gy = p[level->stride] - *(p - level->stride), wx = gx * weight, wy = gy * weight;
-    m->xx += hs_rounded_product(wx, gx);
-    m->xy += hs_rounded_product(wx, gy);
-    m->yy += hs_rounded_product(wy, gy);
-  }
-}
-
-affine_moments affine_moments_ref(const plane_view *level, const affine_window *w, struct window_prefetch *prefetch) {
-  (void)prefetch;
+affine_moments affine_moments_ref(const float *patch, size_t stride) {
+  const int32_t middle = AFFINE_SHAPE_SIDE / 2;
   affine_moments m = {0, 0, 0};
-  for (int32_t j = -w->rows; j <= w->rows; j++)
-    if (w->cy + w->step * j >= 1 && w->cy + w->step * j <= level->height - 2) add_row(level, w, j, &m);
+  for (int32_t j = -AFFINE_SHAPE_RADIUS; j <= AFFINE_SHAPE_RADIUS; j++)
+    for (int32_t i = -AFFINE_SHAPE_RADIUS; i <= AFFINE_SHAPE_RADIUS; i++) {
+      if (i * i + j * j > AFFINE_SHAPE_DISC) continue;
+      const float *p = patch + (size_t)(middle + j) * stride + (size_t)(middle + i);
+      const float weight = affine_weight(i) * affine_weight(j);
+      const float gx = p[1] - p[-1], gy = p[stride] - *(p - stride), wx = gx * weight, wy = gy * weight;
+      m.xx += hs_rounded_product(wx, gx);
+      m.xy += hs_rounded_product(wx, gy);
+      m.yy += hs_rounded_product(wy, gy);
+    }
   return m;
 }

@@ -22,8 +22,7 @@ size_t detect_work_bytes_ref(const pyramid_geometry *geometry, int32_t scales, u
 stage_status orient_ref(stage_queue *queue, const orient_args *args);
 stage_status select_ref(stage_queue *queue, const select_args *args);
 stage_status describe_ref(stage_queue *queue, const describe_args *args);
-affine_moments affine_moments_ref(const plane_view *level, const affine_window *window,
-                                  struct window_prefetch *prefetch);
+affine_moments affine_moments_ref(const float *patch, size_t stride);
 void affine_patch_ref(const plane_view *level, const patch_map *map, const patch_rows *read, int32_t side,
                       size_t stride, float *out, struct window_prefetch *prefetch);
 stage_status match_ref(stage_queue *queue, const match_args *args);

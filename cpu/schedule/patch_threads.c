@@ -10,13 +10,12 @@
 enum {
   PLANES = DOMAIN_SIZES_MAX, /* maximum number of patches in one describe call of a worker */
   ROW_FLOATS = 16,
-  SLACK_FLOATS = 64, /* floats after a level, because vector loads may read past its end */
   CHUNK = 16
 };
 
 static size_t stride_of(int32_t side) { return ((size_t)side + ROW_FLOATS - 1) & ~(size_t)(ROW_FLOATS - 1); }
 
-static size_t plane_floats(int32_t side) { return stride_of(side) * (size_t)side + SLACK_FLOATS; }
+static size_t plane_floats(int32_t side) { return stride_of(side) * (size_t)side + AFFINE_PATCH_SLACK; }
 
 static size_t worker_floats(void) { return PLANES * plane_floats(AFFINE_DESCRIBE_SIDE); }
 
@@ -39,12 +38,14 @@ static octave_view planes_of(const affine_job *job, int32_t worker, int32_t side
                        .height = side};
 }
 
-/* Level and map from which the patch of keypoint n is sampled. describe_site chooses the level for a size; size -1 is
- * the keypoint's size. */
+/* Level and map from which a patch of keypoint n is sampled. */
 typedef struct patch_site {
   plane_view level;
   patch_map map;
 } patch_site;
+
+/* size: of pooled descriptors, or one of these, of the keypoint's size. describe_site chooses the level for a size. */
+enum { SIZE_OF_DESCRIPTOR = -1, SIZE_OF_ORIENTATION = -2 };
 
 static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
   const affine_args *a = job->args;
@@ -55,12 +56,13 @@ static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
     domain_level(&a->params.domain, size, a->params.scales, a->octave_count, &octave, &level);
     sigma *= a->params.domain.size[size];
   }
+  if (size == SIZE_OF_ORIENTATION) level = affine_finer_level(level);
   const int32_t number = a->first_octave + octave;
   const float shift = a->params.grid_shift;
   return (patch_site){octave_level(&a->octaves[octave], level),
                       affine_map_of(sample_of_position(k->x[n], number, shift),
                                     sample_of_position(k->y[n], number, shift), sigma * hs_power_of_two(-number),
-                                    &a->shapes[n])};
+                                    &a->shapes[n], AFFINE_DISTANCE)};
 }
 
 /* Returns the bounds of the samples that a patch with that side reads in its level. */
@@ -84,26 +86,35 @@ static void take_patch(const affine_job *job, const octave_view *planes, int32_t
 
 /* ------------------------------------------------------------------ shapes */
 
+/* Returns the level whose gradients make the moments. */
+static plane_view shape_level(const affine_args *a, uint32_t n) {
+  const keypoint_list *k = &a->keypoints;
+  return octave_level(&a->octaves[k->octave[n] - a->first_octave], affine_finer_level(k->level[n]));
+}
+
 static window_prefetch circle_of(const affine_job *job, uint32_t n) {
   const affine_args *a = job->args;
   const keypoint_list *k = &a->keypoints;
   if (n >= job->end) return (window_prefetch){.rows = 0};
-  const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
+  const plane_view level = shape_level(a, n);
   const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
   return window_prefetch_of(&level, (int32_t)at.x, (int32_t)at.y,
-                            (int32_t)(AFFINE_WINDOW * AFFINE_WINDOW_DEVIATIONS * at.sigma));
+                            (int32_t)(AFFINE_SHAPE_DISTANCE * (AFFINE_SHAPE_SIDE / 2) * at.sigma));
 }
 
-static void find_shape(const affine_job *job, uint32_t n) {
+/* disc: the samples that the moments read. */
+static void find_shape(const affine_job *job, uint32_t n, const patch_rows *disc) {
+  enum { STRIDE = 32, FLOATS = AFFINE_SHAPE_SIDE * STRIDE + AFFINE_PATCH_SLACK };
+  float patch[FLOATS] = {0}; /* vectors also load samples that are not read */
   const affine_args *a = job->args;
-  const keypoint_list *k = &a->keypoints;
-  const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
-  const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
+  const plane_view level = shape_level(a, n);
+  const octave_keypoint at = keypoint_in_octave(&a->keypoints, n, a->params.grid_shift);
   window_prefetch prefetch = circle_of(job, n + 1);
   affine_shape s = {1.0f, 0.0f, 1.0f};
   for (int32_t step = 0; step < AFFINE_STEPS; step++) {
-    const affine_window w = affine_window_of(at.x, at.y, at.sigma, &s);
-    const affine_moments m = job->ops->affine_moments(&level, &w, &prefetch);
+    const patch_map map = affine_map_of(at.x, at.y, at.sigma, &s, AFFINE_SHAPE_DISTANCE);
+    job->ops->affine_patch(&level, &map, disc, AFFINE_SHAPE_SIDE, STRIDE, patch, &prefetch);
+    const affine_moments m = job->ops->affine_moments(patch, STRIDE);
     if (!affine_next_shape(&s, &m)) break;
   }
   a->shapes[n] = s;
@@ -113,8 +124,9 @@ static void shape_chunk(void *argument, int32_t chunk, int32_t worker) {
   const affine_job *job = argument;
   const uint32_t first = job->args->first_keypoint + (uint32_t)chunk * CHUNK;
   const uint32_t end = job->end - first < CHUNK ? job->end : first + CHUNK;
+  const patch_rows disc = affine_shape_rows();
   (void)worker;
-  for (uint32_t n = first; n < end; n++) find_shape(job, n);
+  for (uint32_t n = first; n < end; n++) find_shape(job, n, &disc);
 }
 
 static uint32_t listed(uint32_t count, uint32_t capacity) { return count < capacity ? count : capacity; }
@@ -216,10 +228,10 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
   patch_rows disc;
   const patch_rows *read = orient_rows(job->args->params.orientation_rule, &disc) ? &disc : NULL;
   c.items = job->end - c.first < ORDERED_ITEMS ? (int32_t)(job->end - c.first) : ORDERED_ITEMS;
-  patch_site from = site_of(job, c.first, -1);
+  patch_site from = site_of(job, c.first, SIZE_OF_ORIENTATION);
   for (int32_t i = 0; i < c.items; i++) {
     const bool last = i + 1 == c.items;
-    const patch_site next = last ? from : site_of(job, c.first + (uint32_t)i + 1, -1);
+    const patch_site next = last ? from : site_of(job, c.first + (uint32_t)i + 1, SIZE_OF_ORIENTATION);
     take_patch(job, &planes, i, &from, read, last ? NULL : &next);
     from = next;
     add_local(&local, AFFINE_ORIENT_SIDE, i);
@@ -291,11 +303,12 @@ static void take_sizes(const affine_job *job, const octave_view *planes, int32_t
   const bool pooled = a->params.domain.count > 0, alone = n + 1 == end || a->features.keypoint[n + 1] != i;
   const int32_t last = pooled ? a->params.domain.count - 1 : 0;
   const patch_rows square = describe_rows(affine_angle_in_patch(&a->shapes[i], a->features.orientation[n]));
-  patch_site from = site_of(job, i, pooled ? 0 : -1);
+  const int32_t first = pooled ? 0 : SIZE_OF_DESCRIPTOR;
+  patch_site from = site_of(job, i, first);
   for (int32_t s = 0; s <= last; s++) {
     const bool more = s < last, other = !more && n + 1 < end;
     const patch_site next = more    ? site_of(job, i, s + 1)
-                            : other ? site_of(job, a->features.keypoint[n + 1], pooled ? 0 : -1)
+                            : other ? site_of(job, a->features.keypoint[n + 1], first)
                                     : from;
     take_patch(job, planes, plane + s, &from, alone ? &square : NULL, more || other ? &next : NULL);
     from = next;

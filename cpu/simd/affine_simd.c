@@ -1,4 +1,4 @@
-/* Affine shapes with vectors: samples patches row by row, and computes moments of gradients under a window, one vector
+/* Affine shapes with vectors: samples patches row by row, and computes the moments of a patch's gradients, one vector
  * of a row's samples at a time. */
 #include "cpu/simd/elementary_simd.h"
 #include "cpu/ref/stages_ref.h"
@@ -99,58 +99,20 @@ void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const 
 
 /* ------------------------------------------------------------------ moments */
 
-typedef struct moment_sums {
-  simd_i32 xx, xy, yy; /* sums of products, each with ROUNDED_BIAS added */
-  uint32_t vectors;
-} moment_sums;
+enum {
+  MOMENT_COLUMNS = 2 * AFFINE_SHAPE_RADIUS + 1,
+  MOMENT_VECTORS = (MOMENT_COLUMNS + SIMD_WIDTH - 1) / SIMD_WIDTH,
+  MOMENT_WEIGHTS = MOMENT_VECTORS * SIMD_WIDTH
+};
+_Static_assert((int)MOMENT_WEIGHTS - (int)MOMENT_COLUMNS <= (int)AFFINE_PATCH_SLACK, "vectors read only the slack");
 
-/* Loads p[0], p[step], ... Vectors may read past the `count` samples: levels have enough readable memory after them for
- * steps of 2. */
-static inline simd_f32 load_stepped(const float *p, int32_t step, int32_t count) {
-  if (step == 1) return simd_load(p);
-  if (step == 2) return simd_load_even(p);
-  float value[SIMD_WIDTH] = {0};
-  for (int32_t i = 0; i < SIMD_WIDTH && i < count; i++) value[i] = p[(size_t)i * (size_t)step];
-  return simd_load(value);
-}
-
-/* Adds the moments of the row j steps below the middle, over columns r->first to r->last. */
-static inline void add_row(const plane_view *level, const affine_window *w, const affine_row *r, int32_t j,
-                           int32_t step, moment_sums *m) {
-  const float *row = level->data + (size_t)(w->cy + step * j) * level->stride;
-  const simd_f32 slope = simd_set1(r->slope), top = simd_set1(r->level), xx = simd_set1(w->xx);
-  const simd_f32 lanes = simd_mul(simd_lane_numbers(), simd_set1((float)step));
-  const simd_f32 end = simd_set1(w->x + (float)(step * r->last));
-  for (int32_t i = r->first; i <= r->last; i += SIMD_WIDTH) {
-    const simd_f32 dx = simd_add(simd_set1(w->x), simd_add(simd_set1((float)(step * i)), lanes));
-    const simd_f32 exponent = simd_fma(simd_fma(xx, dx, slope), dx, top);
-    const simd_mask weighs = simd_mask_and(simd_gt(exponent, simd_set1(w->lowest)), simd_le(dx, end));
-    const float *p = row + (w->cx + step * i), *above = p - level->stride, *below = p + level->stride;
-    const int32_t left = r->last - i + 1;
-    const simd_f32 across = simd_sub(load_stepped(p + 1, step, left), load_stepped(p - 1, step, left));
-    const simd_f32 down = simd_sub(load_stepped(below, step, left), load_stepped(above, step, left));
-    const simd_f32 gx = simd_select(weighs, across, simd_zero()), gy = simd_select(weighs, down, simd_zero());
-    const simd_f32 weight = simd_exp2(exponent), wx = simd_mul(gx, weight), wy = simd_mul(gy, weight);
-    m->xx = simd_i32_add(m->xx, simd_biased_product(wx, gx));
-    m->xy = simd_i32_add(m->xy, simd_biased_product(wx, gy));
-    m->yy = simd_i32_add(m->yy, simd_biased_product(wy, gy));
-    m->vectors++;
+static inline void weigh_columns(float weight[MOMENT_WEIGHTS]) {
+  for (int32_t i = 0; i < MOMENT_WEIGHTS; i += SIMD_WIDTH) {
+    const simd_f32 d = simd_add(simd_set1((float)(i - AFFINE_SHAPE_RADIUS)), simd_lane_numbers());
+    const simd_f32 exponent =
+        simd_fma(simd_set1(AFFINE_WEIGHT_FALL), simd_mul(d, d), simd_set1(0.5f * AFFINE_WEIGHT_LOG2));
+    simd_store(weight + i, simd_exp2(exponent));
   }
-}
-
-static inline moment_sums add_rows(const plane_view *level, const affine_window *w, int32_t step,
-                                   window_prefetch *prefetch) {
-  moment_sums m = {simd_i32_set1(0), simd_i32_set1(0), simd_i32_set1(0), 0};
-  for (int32_t j = -w->rows; j <= w->rows; j++) {
-    const int32_t line = w->cy + step * j;
-    window_prefetch_row(prefetch);
-    if (line < 1 || line > level->height - 2) continue;
-    affine_row r = affine_row_of(w, w->y + (float)(step * j));
-    while (r.first <= r.last && w->cx + step * r.first < 1) r.first++;
-    while (r.first <= r.last && w->cx + step * r.last > level->width - 2) r.last--;
-    add_row(level, w, &r, j, step, &m);
-  }
-  return m;
 }
 
 static int32_t sum_of(simd_i32 sums, uint32_t vectors) {
@@ -161,9 +123,29 @@ static int32_t sum_of(simd_i32 sums, uint32_t vectors) {
   return (int32_t)sum;
 }
 
-affine_moments SIMD_NAME(affine_moments)(const plane_view *level, const affine_window *w, window_prefetch *prefetch) {
-  const moment_sums m = w->step == 1   ? add_rows(level, w, 1, prefetch)
-                        : w->step == 2 ? add_rows(level, w, 2, prefetch)
-                                       : add_rows(level, w, w->step, prefetch);
-  return (affine_moments){sum_of(m.xx, m.vectors), sum_of(m.xy, m.vectors), sum_of(m.yy, m.vectors)};
+affine_moments SIMD_NAME(affine_moments)(const float *patch, size_t stride) {
+  float weight[MOMENT_WEIGHTS];
+  simd_i32 xx = simd_i32_set1(0), xy = xx, yy = xx; /* sums of products, each with ROUNDED_BIAS added */
+  weigh_columns(weight);
+  for (int32_t j = 0; j < MOMENT_COLUMNS; j++) {
+    const float *row = patch + (size_t)(j + 1) * stride + 1;
+    const simd_f32 factor = simd_set1(weight[j]);
+    const float half_width = (float)affine_reach(j - AFFINE_SHAPE_RADIUS);
+    const simd_f32 first = simd_set1((float)AFFINE_SHAPE_RADIUS - half_width);
+    const simd_f32 last = simd_set1((float)AFFINE_SHAPE_RADIUS + half_width);
+    for (int32_t i = 0; i < MOMENT_WEIGHTS; i += SIMD_WIDTH) {
+      const float *p = row + i;
+      const simd_f32 column = simd_add(simd_set1((float)i), simd_lane_numbers());
+      const simd_mask weighs = simd_mask_and(simd_le(first, column), simd_le(column, last));
+      const simd_f32 across = simd_sub(simd_load(p + 1), simd_load(p - 1));
+      const simd_f32 down = simd_sub(simd_load(p + stride), simd_load(p - stride));
+      const simd_f32 gx = simd_select(weighs, across, simd_zero()), gy = simd_select(weighs, down, simd_zero());
+      const simd_f32 w = simd_mul(simd_load(weight + i), factor), wx = simd_mul(gx, w), wy = simd_mul(gy, w);
+      xx = simd_i32_add(xx, simd_biased_product(wx, gx));
+      xy = simd_i32_add(xy, simd_biased_product(wx, gy));
+      yy = simd_i32_add(yy, simd_biased_product(wy, gy));
+    }
+  }
+  const uint32_t vectors = (uint32_t)MOMENT_COLUMNS * (uint32_t)MOMENT_VECTORS;
+  return (affine_moments){sum_of(xx, vectors), sum_of(xy, vectors), sum_of(yy, vectors)};
 }

@@ -30,8 +30,7 @@
   void begin_detect_##ISA(detect_job *job, const detect_args *args);                                                   \
   bool begin_orient_##ISA(orient_job *job, const orient_args *args);                                                   \
   void begin_describe_##ISA(describe_job *job, const describe_args *args);                                             \
-  affine_moments affine_moments_##ISA(const plane_view *level, const affine_window *window,                            \
-                                      struct window_prefetch *prefetch);                                               \
+  affine_moments affine_moments_##ISA(const float *patch, size_t stride);                                              \
   void affine_patch_##ISA(const plane_view *level, const patch_map *map, const patch_rows *read, int32_t side,         \
                           size_t stride, float *out, struct window_prefetch *prefetch);                                \
   extern const two_view_ops two_view_ops_##ISA;                                                                        \

@@ -1,7 +1,8 @@
 /* Affine shapes, and descriptors on their patches.
  *
- * Shapes: one warp per keypoint, whose lanes share the window of each step. The few keypoints that take many steps
- * on large windows are finished by blocks, because a single warp would keep the device waiting at the end. */
+ * Shapes: one warp per keypoint, whose lanes are the columns (or rows) of the patch. Its samples stay in registers. The
+ * few keypoints that take many steps are finished by blocks, because a single warp would keep the device waiting at the
+ * end. */
 #include "cuda/keypoints/keypoints_kernels.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
@@ -11,10 +12,11 @@
 #include "stages/affine.h"
 
 enum {
-  SHAPE_COLUMNS = 8,                       /* lanes side by side in a row of the window */
-  SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows that a warp processes together */
-  SHAPE_FIRST = 4                          /* steps by one warp; a block makes all further steps of a keypoint */
+  SHAPE_LINES = 2 * AFFINE_SHAPE_RADIUS + 1, /* rows of the patch with weights */
+  SHAPE_MIDDLE = AFFINE_SHAPE_SIDE / 2,
+  SHAPE_FIRST = 4 /* steps by one warp; a block makes all further steps of a keypoint */
 };
+static_assert((int)AFFINE_SHAPE_SIDE <= WARP_LANES, "a lane for each sample of a row");
 
 /* A lane's part of the moments: sums of products, each with ROUNDED_BIAS added, and the number of products. */
 typedef struct shape_sums {
@@ -24,57 +26,57 @@ typedef struct shape_sums {
 #define ROUNDING_SHIFT 12582912.0f /* the bias of hs_rounded_product */
 #define ROUNDED_BIAS   0x4b400000u
 
-/* Columns of a row, in samples from the middle. The row is empty if `first` is beyond `last`. */
-typedef struct shape_span {
-  int32_t first, last;
-} shape_span;
+/* A patch as a warp samples it. A line is a row of the patch; if `turned`, a column, because a row would cross more
+ * rows of the level. A lane is at `own` samples from the middle of each line. */
+typedef struct shape_lines {
+  plane_view level;
+  patch_map map;
+  bool turned;
+  int32_t own;
+} shape_lines;
 
-/* Works like affine_row_of, but with an approximate root plus a hundredth of a sample, and clipped to the level.
- * Each sample's weight is decided exactly later. A row outside the window has no columns. */
-static __device__ __forceinline__ shape_span shape_span_of(const plane_view *level, const affine_window *w, int32_t j) {
-  const int32_t line = w->cy + w->step * j, mask = -w->step;
-  const float dy = w->y + (float)(w->step * j), wide = hs_fmaf(w->taper, dy * dy, w->widest);
-  const float half_width = (wide > 0.0f ? wide * rsqrtf(wide) : 0.0f) + 0.01f, middle = hs_fmaf(w->shear, dy, -w->x);
-  shape_span span = {0, -1};
-  if (j > w->rows || line < 1 || line > level->height - 2) return span;
-  span.first = max((int32_t)floorf((middle - half_width) * w->per_step) * w->step, (w->step - w->cx) & mask);
-  span.last =
-      min(((int32_t)floorf((middle + half_width) * w->per_step) + 1) * w->step, (level->width - 2 - w->cx) & mask);
-  return span;
+/* Returns the lane's sample of a line, counted from the middle: as affine_patch_ref. */
+static __device__ __forceinline__ float shape_sample(const shape_lines *s, int32_t line) {
+  const patch_map *m = &s->map;
+  const float u = (float)(s->turned ? line : s->own), v = (float)(s->turned ? s->own : line);
+  const float x = hs_fmaf(m->a11, u, hs_fmaf(m->a12, v, m->x)), y = hs_fmaf(m->a21, u, hs_fmaf(m->a22, v, m->y));
+  return affine_sample(&s->level, x, y);
 }
 
-/* Adds the lane's samples of one row, from `first` on. */
-static __device__ __forceinline__ void shape_add_row(const plane_view *level, const affine_window *w, int32_t j,
-                                                     shape_span span, shape_sums *m) {
-  const int32_t stride = (int32_t)level->stride;
-  const float dy = w->y + (float)(w->step * j), slope = w->xy * dy, top = hs_fmaf(w->yy, dy * dy, AFFINE_WEIGHT_LOG2);
-  const float *row = level->data + (size_t)(w->cy + w->step * j) * level->stride + (size_t)w->cx;
-  for (int32_t i = span.first; i <= span.last; i += SHAPE_COLUMNS * w->step) {
-    const float dx = w->x + (float)i, exponent = hs_fmaf(hs_fmaf(w->xx, dx, slope), dx, top);
-    if (!(exponent > w->lowest)) continue;
-    const float *p = row + i;
-    const float gx = p[1] - p[-1], gy = p[stride] - p[-stride];
-    const float weight = hs_exp2(exponent), wx = gx * weight, wy = gy * weight;
-    m->xx += __float_as_uint(hs_fmaf(wx, gx, ROUNDING_SHIFT));
-    m->xy += __float_as_uint(hs_fmaf(wx, gy, ROUNDING_SHIFT));
-    m->yy += __float_as_uint(hs_fmaf(wy, gy, ROUNDING_SHIFT));
-    m->count++;
-  }
+/* Adds the lane's sample of a line, given those of the lines before and after it. */
+static __device__ __forceinline__ void shape_add(const shape_lines *s, int32_t line, float before, float here,
+                                                 float after, float weight, shape_sums *m) {
+  const float along = __shfl_down_sync(WARP_ALL, here, 1) - __shfl_up_sync(WARP_ALL, here, 1), across = after - before;
+  weight *= __shfl_sync(WARP_ALL, weight, line + SHAPE_MIDDLE);
+  if (s->own * s->own + line * line > AFFINE_SHAPE_DISC) return;
+  const float gx = s->turned ? across : along, gy = s->turned ? along : across, wx = gx * weight, wy = gy * weight;
+  m->xx += __float_as_uint(hs_fmaf(wx, gx, ROUNDING_SHIFT));
+  m->xy += __float_as_uint(hs_fmaf(wx, gy, ROUNDING_SHIFT));
+  m->yy += __float_as_uint(hs_fmaf(wy, gy, ROUNDING_SHIFT));
+  m->count++;
 }
 
-/* Computes this warp's part of the moments of affine_moments_ref, which WARPS warps share. Valid on every
- * lane. The columns of 32 rows are computed together, one lane per row. */
+/* Computes this warp's part of the moments of affine_moments_ref, which WARPS warps share. Valid on every lane. The
+ * lines of a warp are sampled a few at a time, so that their reads are in flight together. */
 template <int WARPS>
-static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
+static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const patch_map *map) {
+  enum { LINES = (SHAPE_LINES + WARPS - 1) / WARPS, AT_ONCE = LINES % 5 == 0 ? 5 : LINES };
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), warp = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
+  const shape_lines s = {*level, *map, fabsf(map->a21) > fabsf(map->a22), lane - SHAPE_MIDDLE};
+  const float weight = affine_weight(s.own);
+  const int32_t first = warp * LINES - AFFINE_SHAPE_RADIUS;
   shape_sums m = {0, 0, 0, 0};
-  for (int32_t first = -w->rows; first <= w->rows; first += WARP_LANES) {
-    const shape_span own = shape_span_of(level, w, first + lane);
-    for (int32_t r = warp * SHAPE_ROWS; r < min((int32_t)WARP_LANES, w->rows - first + 1); r += WARPS * SHAPE_ROWS) {
-      const int32_t from = r + lane / SHAPE_COLUMNS;
-      shape_span span = {__shfl_sync(WARP_ALL, own.first, from), __shfl_sync(WARP_ALL, own.last, from)};
-      span.first += lane % SHAPE_COLUMNS * w->step;
-      shape_add_row(level, w, first + from, span, &m);
+  float before = shape_sample(&s, first - 1), here = shape_sample(&s, first);
+#pragma unroll 1
+  for (int32_t done = 0; done < LINES; done += AT_ONCE) {
+    float after[AT_ONCE];
+#pragma unroll
+    for (int32_t i = 0; i < AT_ONCE; i++) after[i] = shape_sample(&s, first + done + i + 1);
+#pragma unroll
+    for (int32_t i = 0; i < AT_ONCE; i++) {
+      shape_add(&s, first + done + i, before, here, after[i], weight, &m);
+      before = here;
+      here = after[i];
     }
   }
   const uint32_t bias = m.count * ROUNDED_BIAS;
@@ -82,11 +84,12 @@ static __device__ __forceinline__ affine_moments shape_moments(const plane_view 
                         (int32_t)warp_reduce_sum(m.yy - bias)};
 }
 
-/* Returns the level of keypoint n, and the keypoint's position there. */
+/* Returns the level of keypoint n's moments, and the keypoint's position there. */
 static __device__ __forceinline__ plane_view shape_level(const cuda_frame_view &v, uint32_t n, octave_keypoint *at) {
   const octave_view &o = v.octaves[v.keypoints.octave[n] - v.first_octave];
   *at = keypoint_in_octave(&v.keypoints, n, v.params.grid_shift);
-  return plane_view{o.levels + (size_t)v.keypoints.level[n] * o.level_floats, o.width, o.height, o.stride};
+  return plane_view{o.levels + (size_t)affine_finer_level(v.keypoints.level[n]) * o.level_floats, o.width, o.height,
+                    o.stride};
 }
 
 /* Runs up to SHAPE_FIRST steps for keypoint n. Returns whether more are needed. */
@@ -95,8 +98,8 @@ static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &
   const plane_view level = shape_level(v, n, &at);
   *shape = affine_shape{1.0f, 0.0f, 1.0f};
   for (int32_t step = 0; step < SHAPE_FIRST; step++) {
-    const affine_window w = affine_window_of(at.x, at.y, at.sigma, shape);
-    const affine_moments m = shape_moments<1>(&level, &w);
+    const patch_map map = affine_map_of(at.x, at.y, at.sigma, shape, AFFINE_SHAPE_DISTANCE);
+    const affine_moments m = shape_moments<1>(&level, &map);
     if (!affine_next_shape(shape, &m)) return false;
   }
   return true;
@@ -107,14 +110,14 @@ static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &
  *           that need more.
  * Launch    resident blocks of 4 warps, one warp per keypoint; warps draw keypoints by ticket.
  * Shared    none.
- * Reads     keypoints, Gaussian levels (4 floats per sample of each step's window, through L1).
+ * Reads     keypoints, Gaussian levels (4 floats per sample of each step's patch, through L1).
  * Writes    shapes; the list, into the memory of histograms, which orientation fills later; the list's count, by
  *           atomics.
  * Barriers  none; sums of a warp.
- * Limits    windows of any size; no keypoints: returns at once.
+ * Limits    patches of any size on the level; no keypoints: returns at once.
  * Order     shapes are repeatable, because moments are integers; the order of the list varies.
- * Cost      80 to 570 samples per window, times the shape's quotient of axes, of about 40 operations each; some 500
- *           operations for the window's rows and the next shape. Bound by issue.
+ * Cost      per step 729 samples of about 35 operations and 625 products of about 20, on 27 of 32 lanes; some 100
+ *           operations for the next shape. Bound by issue.
  */
 template <bool GROUP> static __device__ __forceinline__ void shape_keypoints(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
@@ -139,8 +142,8 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
   const plane_view level = shape_level(v, n, &at);
   affine_shape shape = v.shapes[n];
   for (int32_t step = SHAPE_FIRST; step < AFFINE_STEPS; step++) {
-    const affine_window w = affine_window_of(at.x, at.y, at.sigma, &shape);
-    const affine_moments part = shape_moments<SHAPE_WARPS>(&level, &w);
+    const patch_map map = affine_map_of(at.x, at.y, at.sigma, &shape, AFFINE_SHAPE_DISTANCE);
+    const affine_moments part = shape_moments<SHAPE_WARPS>(&level, &map);
     affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* two sets of parts alternate, because those of the
                                                                * previous step may still be read */
     if (threadIdx.x % WARP_LANES == 0) parts[threadIdx.x / WARP_LANES] = part;
@@ -159,7 +162,7 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
  * Barriers  block: after the warps have written their parts of the moments; around the ticket.
  * Limits    an empty list: returns at once.
  * Order     repeatable: moments are integers.
- * Cost      as shape_keypoints, with windows up to five times as large: bound by the latency of the longest.
+ * Cost      as shape_keypoints: bound by the latency of the longest.
  */
 template <bool GROUP> static __device__ __forceinline__ void shape_long_keypoints(const cuda_frame_view &one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
@@ -238,7 +241,7 @@ static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v
                                     : describe_site_of(&v.keypoints, i, &v.params, v.first_octave);
   const octave_view &o = v.octaves[site.octave_index];
   const plane_view level = {o.levels + (size_t)site.level * o.level_floats, o.width, o.height, o.stride};
-  const patch_map map = affine_map_of(site.x, site.y, site.sigma, &shape);
+  const patch_map map = affine_map_of(site.x, site.y, site.sigma, &shape, AFFINE_DISTANCE);
   __syncwarp(); /* the previous patch has been read */
   affine_patch_fill<WARPED_SIDE, WARPED_SIDE>(s->patch, &level, &map);
   const plane_view patch = {s->patch, WARPED_SIDE, WARPED_SIDE, WARPED_SIDE};

@@ -201,8 +201,9 @@ static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view 
                                                           const plane_view *level, orient_item *item) {
   const float unit = hs_power_of_two(-item->octave), shift = v.params.grid_shift, middle = AFFINE_ORIENT_SIDE / 2;
   const affine_shape shape = v.shapes[n];
-  const patch_map map = affine_map_of(sample_of_position(item->x, item->octave, shift),
-                                      sample_of_position(item->y, item->octave, shift), item->sigma * unit, &shape);
+  const patch_map map =
+      affine_map_of(sample_of_position(item->x, item->octave, shift), sample_of_position(item->y, item->octave, shift),
+                    item->sigma * unit, &shape, AFFINE_DISTANCE);
   __syncwarp(); /* all lanes have finished the previous keypoint */
   affine_patch_fill<AFFINE_ORIENT_SIDE, ORIENT_PITCH>(s->samples, level, &map);
   *item = orient_item{middle, middle, 1.0f / AFFINE_DISTANCE, AFFINE_ORIENT_SIDE / 2, AFFINE_ORIENT_SIDE / 2, 0, 0};
@@ -237,6 +238,7 @@ static __device__ __forceinline__ void orient_keypoints(const cuda_frame_view &o
     if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[TICKET_ORIENT], 1u);
     const orient_item next = orient_item_at(&v.keypoints, following, count);
     orient_shared *s = &s_warps[threadIdx.x / WARP_LANES];
+    if (PATCH) item.level = affine_finer_level(item.level);
     plane_view level = orient_level_of(v, item);
     if (PATCH) level = orient_patch(v, s, n, &level, &item);
     const orient_window w = orient_window_at(v, item, PATCH ? 0.0f : v.params.grid_shift);

@@ -37,20 +37,15 @@ static int32_t describe_halo(double sigma) { return describe_radius((float)sigma
 /* Returns an upper bound on the quotient of a shape's axes. */
 static double longest(void) { return 1.001 * sqrt((double)AFFINE_LONGEST); }
 
-/* Returns the halo around a keypoint for the moments of its shape, in samples. The window extends less than a step
-   further, at most sigma / 2. */
-static int32_t shape_halo(double sigma) {
-  return (int32_t)((longest() * (double)(AFFINE_WINDOW * AFFINE_WINDOW_DEVIATIONS) + 0.5) * sigma) + 3;
-}
-
-/* Returns the halo around a keypoint for the corners of its shape's patch, in samples. */
-static int32_t patch_halo(double sigma, int32_t side) {
-  return (int32_t)(0.5 * side * (double)AFFINE_DISTANCE * sigma * hypot(longest(), 1.0)) + 3;
+/* Returns the halo around a keypoint for the corners of a patch of its shape, in samples. distance: between the patch's
+   samples, in sigma. */
+static int32_t patch_halo(double sigma, int32_t side, double distance) {
+  return (int32_t)(0.5 * side * distance * sigma * hypot(longest(), 1.0)) + 3;
 }
 
 /* Returns the halo around a keypoint for a descriptor of this scale, in samples. */
 static int32_t window_halo(const plan_request *r, double sigma) {
-  return r->affine ? patch_halo(sigma, AFFINE_DESCRIBE_SIDE) : describe_halo(sigma);
+  return r->affine ? patch_halo(sigma, AFFINE_DESCRIBE_SIDE, (double)AFFINE_DISTANCE) : describe_halo(sigma);
 }
 
 /* Widens the halos to those of the windows of a keypoint of `level`. */
@@ -60,8 +55,12 @@ static void widen_for_windows(const plan_request *r, int32_t level, int32_t octa
   const double sigma = largest_sigma(p, level);
   int32_t *own = &m->other[0][level];
   *own = most(*own, KEYPOINT_HALO + orient_halo(p, sigma));
-  if (r->affine) *own = most(*own, KEYPOINT_HALO + shape_halo(sigma));
-  if (r->affine) *own = most(*own, KEYPOINT_HALO + patch_halo(sigma, AFFINE_ORIENT_SIDE));
+  if (r->affine) {
+    const int32_t shape = patch_halo(sigma, AFFINE_SHAPE_SIDE, (double)AFFINE_SHAPE_DISTANCE);
+    const int32_t orientation = patch_halo(sigma, AFFINE_ORIENT_SIDE, (double)AFFINE_DISTANCE);
+    int32_t *finer = &m->other[0][affine_finer_level(level)];
+    *finer = most(*finer, KEYPOINT_HALO + most(shape, orientation));
+  }
   if (d->count == 0) *own = most(*own, KEYPOINT_HALO + window_halo(r, sigma));
   for (int32_t i = 0; i < d->count; i++) {
     int32_t index = 0, sampled = level;
