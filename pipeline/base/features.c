@@ -43,6 +43,10 @@ int32_t origin_profile_of_name(const char *name, size_t size) { return value_of_
 
 int32_t origin_norm_of_name(const char *name, size_t size) { return value_of_name(norms, NORMS, name, size); }
 
+int32_t origin_method_version(const hs_options *options) {
+  return options->affine ? HS_METHOD_VERSION_AFFINE : HS_METHOD_VERSION;
+}
+
 hs_origin origin_of_file(int64_t method_version, int64_t profile, int64_t norm, int64_t exif_orientation) {
   hs_origin origin = {0};
   if (method_version > 0 && method_version <= INT32_MAX && profile >= 0 && profile < PROFILES && norm >= 0 &&

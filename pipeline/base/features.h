@@ -59,6 +59,8 @@ int32_t origin_norm_number(const hs_origin *origin);
 int32_t origin_profile_of_name(const char *name, size_t size);
 int32_t origin_norm_of_name(const char *name, size_t size);
 
+/* Returns the method version of features of these options. */
+int32_t origin_method_version(const hs_options *options);
 /* Returns the origin of descriptors in UBC order from a file's numbers. Unknown numbers give an unknown origin. */
 hs_origin origin_of_file(int64_t method_version, int64_t profile, int64_t norm, int64_t exif_orientation);
 

@@ -9,6 +9,7 @@
 #include "cpu/schedule/fused_pass.h"
 #include "cpu/schedule/stage_jobs.h"
 #include "cpu/schedule/threads.h"
+#include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/text.h"
 #include "pipeline/context/options.h"
@@ -54,7 +55,7 @@ const char *hs_last_error_location(const hs_context *c) { return c ? c->error_lo
 
 hs_origin context_origin(const hs_context *c, const hs_image *image) {
   const hs_options *o = &c->options;
-  return (hs_origin){.method_version = HS_METHOD_VERSION,
+  return (hs_origin){.method_version = origin_method_version(o),
                      .profile = o->profile,
                      .norm = o->norm,
                      .layout = o->layout,

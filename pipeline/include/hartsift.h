@@ -69,6 +69,8 @@ extern "C" {
 #define HS_VERSION_NUMBER (HS_VERSION_MAJOR * 10000 + HS_VERSION_MINOR * 100 + HS_VERSION_PATCH)
 /* Version of the arithmetic. Results are comparable byte for byte only within one value. */
 #define HS_METHOD_VERSION 2
+/* The same for features of options.affine, whose shapes have changed since version 2. */
+#define HS_METHOD_VERSION_AFFINE 3
 
 /* ------------------------------------------------------------------ options */
 

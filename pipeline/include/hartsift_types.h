@@ -169,7 +169,8 @@ typedef enum hs_bin_layout {
 /* Provenance of descriptors. hs_match refuses two lists whose norm, pooling or layout differ, and float descriptors of
    the opencv profile together with float descriptors of another. Method versions and other profiles may be mixed. */
 typedef struct hs_origin {
-  /* HS_METHOD_VERSION of the library that made the descriptors; 0: unknown, also the next three fields */
+  /* HS_METHOD_VERSION, or HS_METHOD_VERSION_AFFINE, of the library that made the descriptors; 0: unknown, also the next
+     three fields */
   int32_t method_version;
   hs_profile profile;   /* profile used for the descriptors */
   hs_norm norm;         /* norm of the descriptors */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "os/os_files.h"
+#include "pipeline/base/features.h"
 #include "pipeline/formats/common/text_cursor.h"
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total) {
@@ -200,7 +201,7 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   os_text text;
   if (!os_text_open(&text)) return NULL;
   FILE *out = text.stream;
-  fprintf(out, "method=%d format=%s profile=", HS_METHOD_VERSION, format);
+  fprintf(out, "method=%d format=%s profile=", (int)origin_method_version(options), format);
   write_choice(out, option_get(OPTION_PROFILE)->choices, (int32_t)options->profile);
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
