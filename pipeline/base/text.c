@@ -136,6 +136,8 @@ int32_t hs_version_number(void) { return HS_VERSION_NUMBER; }
 
 int32_t hs_method_version(void) { return HS_METHOD_VERSION; }
 
+int32_t hs_method_version_affine(void) { return HS_METHOD_VERSION_AFFINE; }
+
 const char *hs_version_string(void) {
   return HS_TEXT_OF(HS_VERSION_MAJOR) "." HS_TEXT_OF(HS_VERSION_MINOR) "." HS_TEXT_OF(
       HS_VERSION_PATCH) " (method " HS_TEXT_OF(HS_METHOD_VERSION) ")";

@@ -150,8 +150,8 @@ static void print_json_report(const char *report) {
 }
 
 static void print_json(const info_facts *facts) {
-  printf("{\"version\": \"%d.%d.%d\", \"method_version\": %d, \"build\": {", HS_VERSION_MAJOR, HS_VERSION_MINOR,
-         HS_VERSION_PATCH, HS_METHOD_VERSION);
+  printf("{\"version\": \"%d.%d.%d\", \"method_version\": %d, \"method_version_affine\": %d, \"build\": {",
+         HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH, HS_METHOD_VERSION, HS_METHOD_VERSION_AFFINE);
   for (int i = 0; i < INFO_CODECS; i++)
     printf("%s\"%s\": %s", i > 0 ? ", " : "", info_codecs[i].name, info_codecs[i].is_there ? "true" : "false");
   printf("}, \"cpu\": {\"level\": ");

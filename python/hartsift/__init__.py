@@ -28,7 +28,7 @@ from ._features import FORMATS, KEYPOINT_DTYPE, Features, Origin, write_features
 from ._files import read_features, write_hdf5
 from ._images import load_image, render_scene
 from ._judging import PairVerdict, judge_pairs
-from ._library import HAS_CUDA, METHOD_VERSION
+from ._library import HAS_CUDA, METHOD_VERSION, METHOD_VERSION_AFFINE
 from ._library import VERSION as __version__
 from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, VerifyOptions, match, relative_pose, verify
 from ._neighbours import NEIGHBOUR_DTYPE, NO_FEATURE, NeighbourLists, find_k_nearest, find_within
@@ -82,6 +82,7 @@ __all__ = [
     "KEYPOINT_DTYPE",
     "MATCH_DTYPE",
     "METHOD_VERSION",
+    "METHOD_VERSION_AFFINE",
     "Matches",
     "NEIGHBOUR_DTYPE",
     "NO_FEATURE",

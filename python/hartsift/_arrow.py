@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ._errors import ArgumentError, Error
 from ._features import KEYPOINT_DTYPE, Features, Origin
-from ._library import DESCRIPTOR_LENGTH, METHOD_VERSION
+from ._library import DESCRIPTOR_LENGTH, METHOD_VERSION, METHOD_VERSION_AFFINE
 from ._names import name_of_text, printable, text_of_name
 from ._options import WORK_OPTIONS
 
@@ -111,7 +111,7 @@ def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa
         "exif_orientation": [None if one is None else one.exif_orientation for one in found],
         "status": ["HS_OK" if row.error is None else row.error.name or "HS_ERR_ARGUMENT" for row in rows],
         "error": [None if row.error is None else printable(str(row.error)) for row in rows],
-        "method": [METHOD_VERSION] * len(rows),
+        "method": [METHOD_VERSION_AFFINE if json.loads(options).get("affine") else METHOD_VERSION] * len(rows),
         "options": [options] * len(rows),
     }
     for name in KEYPOINT_COLUMNS:

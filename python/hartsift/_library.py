@@ -112,6 +112,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_version_string": (c_char_p, []),
     "hs_version_number": (c_int32, []),
     "hs_method_version": (c_int32, []),
+    "hs_method_version_affine": (c_int32, []),
     "hs_backend_report": (c_char_p, [c_void_p]),
     "hs_frame_way_name": (c_char_p, [c_int]),
     "hs_get_statistics": (c_int, [c_void_p, POINTER(HsStatistics)]),
@@ -244,6 +245,8 @@ _number = library.hs_version_number()
 VERSION: str = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}"
 #: Version of the arithmetic. Results are comparable byte for byte only within one version.
 METHOD_VERSION: int = library.hs_method_version()
+#: The same for features of the option ``affine``.
+METHOD_VERSION_AFFINE: int = library.hs_method_version_affine()
 
 
 def message_buffer() -> Any:

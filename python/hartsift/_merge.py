@@ -175,7 +175,8 @@ def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[
     pairs = {frozenset(one[:2]) for one in order}
     if len(pairs) != len(order):
         raise ArgumentError(f"{len(order) - len(pairs)} pairs of images have matches twice: expected each pair once")
-    if len(set(rows["options"].to_pylist())) > 1 or len(set(rows["method"].to_pylist())) > 1:
+    methods = {row["method"] for row in rows.select(["method", "error"]).to_pylist() if row["error"] is None}
+    if len(set(rows["options"].to_pylist())) > 1 or len(methods) > 1:
         raise ArgumentError("the matches were made with different options or method versions: expected the same")
     for _, _, index in order:
         row = rows.slice(index, 1).to_pylist()[0]

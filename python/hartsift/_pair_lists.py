@@ -161,8 +161,14 @@ def match_named_pairs(
             row.update(status=found.name or "HS_ERR_ARGUMENT", error=printable(str(found)))
         else:
             row.update(_row_of(found))
-        rows.append({**row, "method": METHOD_VERSION, "options": settings.text()})
+        method = METHOD_VERSION if missing else _method_of(features[name_a], features[name_b])
+        rows.append({**row, "method": method, "options": settings.text()})
     return pa.Table.from_pylist(rows, MATCH_SCHEMA)
+
+
+def _method_of(*pair: Features) -> int:
+    """The newest method version of the features, the library's if unknown."""
+    return max((one.origin.method_version for one in pair if one.origin is not None), default=METHOD_VERSION)
 
 
 def _outcomes(

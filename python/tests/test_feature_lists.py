@@ -226,6 +226,7 @@ def test_pooled_descriptors(tmp_path):
 def test_frames_of_affine_features(tmp_path):
     plain = hartsift.extract("@scene:160x120:1", device="cpu")
     found = hartsift.extract("@scene:160x120:1", affine=True)
+    assert found.origin == hartsift.Origin(hartsift.METHOD_VERSION_AFFINE, "lowe", "l2") != plain.origin
     assert plain.frames is None and found.frames.shape == (len(found), 2, 2) and found.frames.dtype == np.float32
     axes = np.linalg.svd(found.frames, compute_uv=False)
     np.testing.assert_allclose(axes[:, 1], found.sigmas, rtol=1e-3)

@@ -20,6 +20,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 parquet = pytest.importorskip("hartsift.parquet")
 
+from hartsift._pair_lists import MatchSettings, match_named_pairs  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
@@ -207,6 +209,53 @@ def test_what_cannot_be_one_run_is_refused(photos, whole, tmp_path):
         parquet.merge(first, tmp_path / "x.csv")
     with pytest.raises(hartsift.FileError, match="no such"):
         parquet.merge(tmp_path / "absent", tmp_path / "x.db")
+
+
+def test_rows_of_affine_features_have_their_method(photos, tmp_path):
+    """Of failed images too. Such features of version 2 and of this one are not merged."""
+    sources = [str(photos / name) for name in ("1/im01.jpg", "2/im02.pgm")] + [str(tmp_path / "absent.png")]
+    assert parquet.batch(sources, tmp_path / "a.parquet", device="cpu", affine=True) == (3, 1)
+    rows = list(parquet.read(tmp_path / "a.parquet"))
+    assert [row["method"] for row, _ in rows] == [hartsift.METHOD_VERSION_AFFINE] * 3 != [hartsift.METHOD_VERSION] * 3
+    found = [features for _, features in rows if features is not None]
+    assert found[0].origin == hartsift.Origin(hartsift.METHOD_VERSION_AFFINE, "lowe", "l2")
+    table = pq.read_table(tmp_path / "a.parquet")
+    method = table.column_names.index("method")
+    older = table.set_column(method, table.schema.field(method), pa.array([2] * 3, pa.int32()))
+    pq.write_table(older.slice(0, 1), tmp_path / "older.parquet")
+    pq.write_table(table.slice(1), tmp_path / "newer.parquet")
+    with pytest.raises(hartsift.ArgumentError, match="newer.parquet was made by method version 3 and .*older.parquet by 2"):
+        parquet.merge([tmp_path / "older.parquet", tmp_path / "newer.parquet"], tmp_path / "x.parquet")
+
+
+def test_matches_have_the_method_of_their_features(photos, tmp_path):
+    plain, affine = (hartsift.extract(photos / "1/im01.jpg", device="cpu", affine=one) for one in (False, True))
+    foreign = hartsift.Features.from_arrays(plain.keypoints, plain.descriptors)
+    pairs = [("plain", "foreign"), ("affine", "plain"), ("affine", "foreign"), ("foreign", "other"), ("affine", "absent")]
+    named = {"plain": plain, "affine": affine, "foreign": foreign, "other": foreign}
+    rows = match_named_pairs(named, pairs, MatchSettings(model=None), device="cpu").to_pylist()
+    old, new = hartsift.METHOD_VERSION, hartsift.METHOD_VERSION_AFFINE
+    assert [row["method"] for row in rows] == [old, new, new, old, old]
+    assert [row["error"] is None for row in rows] == [True, True, True, True, False]
+
+
+def test_merged_matches_have_one_method(photos, tmp_path):
+    """Pairs without a result, because features are missing, have no part in that."""
+    sources = [str(photos / name) for name in ("1/im01.jpg", "2/im02.pgm")]
+    parquet.batch(sources, tmp_path / "a.parquet", device="cpu", affine=True)
+    named = {row["image"]: features for row, features in parquet.read(tmp_path / "a.parquet")}
+    (a, b), settings = sorted(named), MatchSettings()
+    table = match_named_pairs(named, [(a, b), (a, "absent")], settings, device="cpu")
+    assert table["method"].to_pylist() == [hartsift.METHOD_VERSION_AFFINE, hartsift.METHOD_VERSION]
+    pq.write_table(table, tmp_path / "matches.parquet")
+    assert parquet.merge(tmp_path / "a.parquet", tmp_path / "a.db", matches=tmp_path / "matches.parquet") == (2, 1)
+    method = table.column_names.index("method")
+    mixed = pa.concat_tables([table.slice(0, 1), table.slice(0, 1)])
+    mixed = mixed.set_column(method, table.schema.field(method), pa.array([2, 3], pa.int32()))
+    mixed = mixed.set_column(1, table.schema.field(1), pa.array([b, "other"]))
+    pq.write_table(mixed, tmp_path / "mixed.parquet")
+    with pytest.raises(hartsift.ArgumentError, match="method versions"):
+        parquet.merge(tmp_path / "a.parquet", tmp_path / "b.db", matches=tmp_path / "mixed.parquet")
 
 
 def test_command_line(photos, tmp_path):

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MACRO = "FLOAT_ENVIRONMENT_OF_LIBRARY;"
 # These functions copy, free or name things and never round a number.
 EXEMPT = re.compile(r"\w+_init_sized|\w+_free|\w+_last_error(_location)?|hs_last_error(_location)?|hs_(retrieval_)?destroy"
-                    r"|hs_format_\w+|hs_frame_way_name|hs_option_describe|hs_status_\w+|hs_version_\w+|hs_method_version|hs_backend_report"
+                    r"|hs_format_\w+|hs_frame_way_name|hs_option_describe|hs_status_\w+|hs_version_\w+|hs_method_version(_affine)?|hs_backend_report"
                     r"|hs_get_statistics|hs_count_in_flight|hs_shortlist_length|hs_set_progress|hs_colmap_(commit|close|model_of_name)|hs_cuda_(alloc_host|free_host|finish)")
 
 

@@ -87,6 +87,19 @@ class Resuming(EndlessCase):
         self.batch("list.txt", "-o", "out", "--contrast", "0.03")
         self.assertNotEqual(self.tree(), files)
 
+    def test_another_method_version_is_noticed(self):
+        """Affine shapes have changed since version 2: features of that version are not continued."""
+        self.list_of(scenes(2))
+        self.batch("list.txt", "-o", "out", "--affine")
+        self.assertIn("2 kept", self.batch("list.txt", "-o", "out", "--affine", "--resume")[1])
+        manifest = self.read("out", "manifest.csv")
+        self.assertIn(b"# method=3 ", manifest)
+        self.write("out/manifest.csv", manifest.replace(b"# method=3 ", b"# method=2 "))
+        files = self.tree()
+        _, errors = self.batch("list.txt", "-o", "out", "--affine", "--resume", status=USAGE)
+        self.assertIn("method=3", errors)
+        self.assertEqual(self.tree(), files)
+
     def test_list_may_grow(self):
         self.list_of(scenes(3))
         self.batch("list.txt", "-o", "out")

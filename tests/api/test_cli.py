@@ -499,6 +499,7 @@ class Machine(CommandCase):
             self.assertIn(text, output.decode())
         facts = json.loads(self.run_it("info", "--json")[0])
         self.assertGreaterEqual(facts["cpu"]["threads"], 1)
+        self.assertLess(facts["method_version"], facts["method_version_affine"])
         self.assertIn("detect", facts["stages"])
         if not facts["gpu"]["usable"]:
             self.assertTrue(facts["gpu"]["reason"])

@@ -280,6 +280,11 @@ class Refused(MergeCase):
         path = os.path.join("c", "manifest-2-of-2.csv")
         self.write(path, self.read(path).replace(b"# method=", b"# method=1", 1))
         self.refused("a", "c", "-o", "merged", status=USAGE, words=["another method version", "method=1"])
+        for shard in ("1/2", "2/2"):
+            self.batch("list.txt", "-o", "affine-" + shard[0], "--shard", shard, "-q", "--affine")
+        path = os.path.join("affine-2", "manifest-2-of-2.csv")
+        self.write(path, self.read(path).replace(b"# method=3 ", b"# method=2 ", 1))
+        self.refused("affine-1", "affine-2", "-o", "merged", status=USAGE, words=["another method version", "method=2", "method=3"])
 
     def test_outputs_that_are_not_what_the_manifest_says(self):
         self.shards("shard{}")

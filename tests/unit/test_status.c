@@ -79,4 +79,6 @@ TEST(test_version_string) {
   snprintf(expected, sizeof expected, "%d.%d.%d (method %d)", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH,
            HS_METHOD_VERSION);
   assert_string_equal(hs_version_string(), expected);
+  assert_int_equal(hs_method_version(), HS_METHOD_VERSION);
+  assert_int_equal(hs_method_version_affine(), HS_METHOD_VERSION_AFFINE);
 }
