@@ -18,14 +18,6 @@ enum {
 };
 static_assert((int)AFFINE_SHAPE_SIDE <= WARP_LANES, "a lane for each sample of a row");
 
-/* A lane's part of the moments: sums of products, each with ROUNDED_BIAS added, and the number of products. */
-typedef struct shape_sums {
-  uint32_t xx, xy, yy, count;
-} shape_sums;
-
-#define ROUNDING_SHIFT 12582912.0f /* the bias of hs_rounded_product */
-#define ROUNDED_BIAS   0x4b400000u
-
 /* A patch as a warp samples it. A line is a row of the patch; if `turned`, a column, because a row would cross more
  * rows of the level. A lane is at `own` samples from the middle of each line. */
 typedef struct shape_lines {
@@ -45,15 +37,14 @@ static __device__ __forceinline__ float shape_sample(const shape_lines *s, int32
 
 /* Adds the lane's sample of a line, given those of the lines before and after it. */
 static __device__ __forceinline__ void shape_add(const shape_lines *s, int32_t line, float before, float here,
-                                                 float after, float weight, shape_sums *m) {
+                                                 float after, float weight, affine_moments *m) {
   const float along = __shfl_down_sync(WARP_ALL, here, 1) - __shfl_up_sync(WARP_ALL, here, 1), across = after - before;
   weight *= __shfl_sync(WARP_ALL, weight, line + SHAPE_MIDDLE);
   if (s->own * s->own + line * line > AFFINE_SHAPE_DISC) return;
   const float gx = s->turned ? across : along, gy = s->turned ? along : across, wx = gx * weight, wy = gy * weight;
-  m->xx += __float_as_uint(hs_fmaf(wx, gx, ROUNDING_SHIFT));
-  m->xy += __float_as_uint(hs_fmaf(wx, gy, ROUNDING_SHIFT));
-  m->yy += __float_as_uint(hs_fmaf(wy, gy, ROUNDING_SHIFT));
-  m->count++;
+  m->xx += hs_rounded_product(wx, gx);
+  m->xy += hs_rounded_product(wx, gy);
+  m->yy += hs_rounded_product(wy, gy);
 }
 
 /* Computes this warp's part of the moments of affine_moments_ref, which WARPS warps share. Valid on every lane. The
@@ -65,7 +56,7 @@ static __device__ __forceinline__ affine_moments shape_moments(const plane_view 
   const shape_lines s = {*level, *map, fabsf(map->a21) > fabsf(map->a22), lane - SHAPE_MIDDLE};
   const float weight = affine_weight(s.own);
   const int32_t first = warp * LINES - AFFINE_SHAPE_RADIUS;
-  shape_sums m = {0, 0, 0, 0};
+  affine_moments m = {0, 0, 0};
   float before = shape_sample(&s, first - 1), here = shape_sample(&s, first);
 #pragma unroll 1
   for (int32_t done = 0; done < LINES; done += AT_ONCE) {
@@ -79,17 +70,17 @@ static __device__ __forceinline__ affine_moments shape_moments(const plane_view 
       here = after[i];
     }
   }
-  const uint32_t bias = m.count * ROUNDED_BIAS;
-  return affine_moments{(int32_t)warp_reduce_sum(m.xx - bias), (int32_t)warp_reduce_sum(m.xy - bias),
-                        (int32_t)warp_reduce_sum(m.yy - bias)};
+  return affine_moments{(int32_t)warp_reduce_sum((uint32_t)m.xx), (int32_t)warp_reduce_sum((uint32_t)m.xy),
+                        (int32_t)warp_reduce_sum((uint32_t)m.yy)};
 }
 
-/* Returns the level of keypoint n's moments, and the keypoint's position there. */
+/* Returns the level of keypoint n's moments, and the keypoint's position there. The stride is cut to 32 bits to save
+ * registers. */
 static __device__ __forceinline__ plane_view shape_level(const cuda_frame_view &v, uint32_t n, octave_keypoint *at) {
   const octave_view &o = v.octaves[v.keypoints.octave[n] - v.first_octave];
   *at = keypoint_in_octave(&v.keypoints, n, v.params.grid_shift);
   return plane_view{o.levels + (size_t)affine_finer_level(v.keypoints.level[n]) * o.level_floats, o.width, o.height,
-                    o.stride};
+                    (uint32_t)o.stride};
 }
 
 /* Runs up to SHAPE_FIRST steps for keypoint n. Returns whether more are needed. */
@@ -157,7 +148,7 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
 /*
  * Does      the remaining steps of the shapes of listed keypoints.
  * Launch    resident blocks of 4 warps, one block per keypoint; blocks draw keypoints by ticket.
- * Shared    112 bytes.
+ * Shared    100 bytes.
  * Reads     shapes, the list and its count; levels as shape_keypoints. Writes shapes.
  * Barriers  block: after the warps have written their parts of the moments; around the ticket.
  * Limits    an empty list: returns at once.
