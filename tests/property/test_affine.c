@@ -7,6 +7,8 @@
 
 #include "tests/support/test.h"
 
+#include <inttypes.h>
+
 static hs_image scene;
 
 BEFORE_TESTS() { scene = extraction_scene(167, 125, 11, NULL); }
@@ -59,6 +61,24 @@ TEST(test_no_frames_unasked) {
   assert_int_equal(hs_extract(b, &scene, NULL, &again), HS_OK);
   assert_null(again.frames);
   extraction_check_equal(&f, &again, "after a list with frames");
+}
+
+/* Other digests are another method: then HS_METHOD_VERSION_AFFINE must change together with them. */
+TEST(test_bytes_of_the_method) {
+  static const uint64_t digests[EXTRACTION_PROFILES][2] = {{0xae9189a66199b473, 0x9be0fe65a9b3d725},
+                                                           {0x0dcffcdcac7650c3, 0x229e10bc826aa3b1},
+                                                           {0x1ad5f8e5205e4051, 0x21134f9a72a40575},
+                                                           {0xeb7f379656120305, 0xdc6a98c8d84843ce}};
+  assert_int_equal(HS_METHOD_VERSION_AFFINE, 3);
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int dsp = 0; dsp < 2; dsp++) {
+      hs_options o = affine_options((hs_profile)p);
+      o.dsp = dsp;
+      scoped_features f = extraction_once(&o, &scene);
+      uint64_t digest = 0;
+      assert_int_equal(hs_digest_features(&f, &digest), HS_OK);
+      if (digest != digests[p][dsp]) fail_msg("profile %d, dsp %d: 0x%016" PRIx64, p, dsp, digest);
+    }
 }
 
 TEST(test_threads_and_variants) {
