@@ -487,8 +487,8 @@ HS_API const char *hs_last_error(const hs_context *context);
 HS_API const char *hs_last_error_location(const hs_context *context);
 /* Returns the version as text, such as "0.1.0 (method 2)". The text is static. */
 HS_API const char *hs_version_string(void);
-/* Return HS_VERSION_NUMBER, HS_METHOD_VERSION and HS_METHOD_VERSION_AFFINE of the running library, which may differ from
-   the header's. */
+/* Return HS_VERSION_NUMBER, HS_METHOD_VERSION and HS_METHOD_VERSION_AFFINE of the running library, which may differ
+   from the header's. */
 HS_API int32_t hs_version_number(void);
 HS_API int32_t hs_method_version(void);
 HS_API int32_t hs_method_version_affine(void);
