@@ -1,10 +1,12 @@
 /* Implementation of cuda/runtime/device.h on the CUDA driver. */
 #include "cuda/runtime/device.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cuda/runtime/driver.h"
 #include "cuda/runtime/launch.h"
+#include "os/os_files.h"
 
 LAUNCH_MODULE(runtime_kernels)
 LAUNCH_ENTRY(runtime_kernels, device_probe_kernel)
@@ -27,9 +29,23 @@ void device_ask_count(device_answer *a) {
   a->runtime = HARTSIFT_DRIVER_VERSION;
   a->driver = driver->version;
   a->missing = driver->missing;
+  if (driver_first() > 0) a->visible = NULL; /* the variable is not the user's */
   if (driver->table) status = driver->table->device_count(&count);
-  a->count = status == DRIVER_SUCCESS ? count : 0;
+  a->count = status == DRIVER_SUCCESS && count > 0 ? driver_first() + count : 0;
   take_error(status, a);
+}
+
+int32_t device_count_files(void) {
+  char **names = NULL;
+  int32_t files = 0;
+  const int64_t count = os_list_folder("/dev", &names);
+  for (int64_t i = 0; i < count; i++) {
+    const char *digits = strncmp(names[i], "nvidia", 6) == 0 ? names[i] + 6 : "";
+    files += digits[0] != '\0' && digits[strspn(digits, "0123456789")] == '\0';
+    free(names[i]);
+  }
+  free(names);
+  return files;
 }
 
 bool device_is_lost(void) { return driver_loaded()->status == DEVICE_ERROR_FORKED; }
@@ -45,7 +61,7 @@ static driver_status read_properties(const driver_table *driver, int32_t index, 
                 {DRIVER_L2_BYTES, &info->l2_bytes},
                 {DRIVER_SHARED_BYTES_OPTIN, &info->shared_bytes_block_optin},
                 {DRIVER_SHARED_BYTES_SM, &info->shared_bytes_sm}};
-  driver_status status = driver->device_of(device, index);
+  driver_status status = driver->device_of(device, index - driver_first());
   if (status == DRIVER_SUCCESS) status = driver->device_name(info->name, (int)sizeof info->name, *device);
   for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == DRIVER_SUCCESS; i++) {
     int value = 0;

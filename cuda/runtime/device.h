@@ -44,6 +44,14 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *answer)
  * driver is older than this build needs. */
 int32_t device_count(char *reason, size_t reason_bytes);
 
+/* Number of GPUs by their files in /dev, without the driver; 0 on systems without such files. */
+int32_t device_count_files(void);
+
+/* For a program that uses one GPU: sets CUDA_VISIBLE_DEVICES, because CUDA takes some 240 ms to start each GPU that it
+ * sees. The GPU keeps its number; the others cannot be used. Nothing changes if the user has set the variable, or after
+ * the driver was loaded. */
+void device_show_only(int32_t index);
+
 /* Whether a GPU cannot be used because this process was forked from one that had used a GPU. */
 bool device_is_lost(void);
 

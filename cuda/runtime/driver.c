@@ -1,6 +1,8 @@
 /* Loads the CUDA driver and its functions. */
 #include "cuda/runtime/driver.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "os/os_process.h"
@@ -9,6 +11,8 @@
 static driver_table table;
 static driver_load load;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool is_loading;
+static atomic_int first_shown; /* number of the first device that the driver shows */
 static _Thread_local driver_status last_error;
 
 static const struct {
@@ -37,6 +41,7 @@ static void leave_driver(void) {
 static void load_driver(void) {
   int version = 0;
   void *library = open_driver();
+  atomic_store(&is_loading, true);
   if (!library) return;
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     void *function = os_library_function(library, functions[i].symbol);
@@ -60,6 +65,16 @@ const driver_load *driver_loaded(void) {
   return &load;
 }
 
+int32_t driver_first(void) { return atomic_load(&first_shown); }
+
+void device_show_only(int32_t index) {
+  char number[16];
+  if (atomic_load(&is_loading) || os_variable("CUDA_VISIBLE_DEVICES")) return;
+  snprintf(number, sizeof number, "%d", (int)index);
+  os_set_variable("CUDA_VISIBLE_DEVICES", number, false);
+  atomic_store(&first_shown, index);
+}
+
 stage_status driver_result(driver_status status) {
   if (status == DRIVER_SUCCESS) return STAGE_OK;
   last_error = status;
@@ -75,7 +90,7 @@ typedef struct kept_context {
 static driver_status retain(int32_t index, kept_context *kept) {
   driver_device device = 0;
   kept_context got = {NULL, 0};
-  driver_status status = table.device_of(&device, index);
+  driver_status status = table.device_of(&device, index - driver_first());
   if (status == DRIVER_SUCCESS) status = table.context_retain(&got.context, device);
   if (status == DRIVER_SUCCESS) status = table.context_id(got.context, &got.id);
   if (status == DRIVER_SUCCESS) *kept = got;
@@ -112,7 +127,7 @@ const driver_table *driver_ready(void) {
   driver_context context = NULL;
   driver_status status = driver->table ? driver->table->context_get(&context) : DRIVER_SUCCESS;
   if (status == DRIVER_SUCCESS && !context) {
-    status = driver_context_of(0, &context);
+    status = driver_context_of(driver_first(), &context);
     if (status == DRIVER_SUCCESS) status = driver->table->context_set(context);
   }
   return driver_result(status) == STAGE_OK ? driver->table : NULL;

@@ -196,6 +196,9 @@ typedef struct driver_load {
  * table, and the status is DEVICE_ERROR_FORKED. */
 const driver_load *driver_loaded(void);
 
+/* Returns the number of the device that the driver calls 0; see device_show_only. */
+int32_t driver_first(void);
+
 /* Returns the driver's words for an error, also one of its initialisation; null: none. The text is static. */
 const char *driver_text(driver_status status);
 

@@ -341,6 +341,9 @@ typedef struct engine {
 
   /* Returns the number of usable devices; 0: reason says why. Null: the engine needs no device. */
   int32_t (*devices)(char *reason, size_t reason_bytes);
+  /* Lets a program that uses only this device start without the others, if the machine seems to have it. The device
+     keeps its number. Does nothing once a device was used or counted. Null: the engine needs no device. */
+  void (*show_only)(int32_t index);
   /* Opens the engine's state for a context: context->engine_state. owner: null, or the context whose worker this is;
      variant is then null. After a failure nothing stays open, and message has the reason. Statuses: HS_ERR_NO_DEVICE,
      HS_ERR_OPTION (the name of a variant), HS_ERR_MEMORY, HS_ERR_THREAD. */

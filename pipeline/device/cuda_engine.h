@@ -13,6 +13,7 @@
 #include "pipeline/context/engine.h"
 
 int32_t cuda_frame_devices(char *reason, size_t reason_bytes);
+void cuda_frame_show_only(int32_t index);
 /* owner: the context whose variants, decoder and results are shared. */
 hs_status cuda_frame_open(hs_context *context, const hs_context *owner, const char *variant, char *message,
                           size_t message_bytes);

@@ -20,6 +20,11 @@ _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint) && sizeof(cuda
 
 int32_t cuda_frame_devices(char *reason, size_t bytes) { return device_count(reason, bytes); }
 
+/* If GPU `index` seems to be missing, all stay visible, so that the message can name their number. */
+void cuda_frame_show_only(int32_t index) {
+  if (index == 0 || index < device_count_files()) device_show_only(index);
+}
+
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   /* Priorities: first the levels that other octaves wait for, then the searches, then the keypoints. With several
      frames in flight, a long kernel on one frame's keypoints must not delay another frame's chain of short kernels. */

@@ -87,10 +87,11 @@ static const engine_primitives primitives = {.alloc_host = cuda_alloc_host,
 
 /* Members that are equal in the CUDA engine and the hybrid engine. */
 #  define ON_CUDA                                                                                                      \
-    .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .memory = cuda_frame_memory,                   \
-    .query = cuda_frame_query, .frames_in_memory = cuda_frames_in_memory, .use_results = cuda_frame_use_results,       \
-    .give = cuda_frame_give, .user_lists = cuda_user_lists, .user_keypoints_of = cuda_user_keypoints_of,               \
-    .tiles = &tiles, .matching = &matching, .pairs = &pairs, .primitives = &primitives
+    .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .show_only = cuda_frame_show_only,             \
+    .memory = cuda_frame_memory, .query = cuda_frame_query, .frames_in_memory = cuda_frames_in_memory,                 \
+    .use_results = cuda_frame_use_results, .give = cuda_frame_give, .user_lists = cuda_user_lists,                     \
+    .user_keypoints_of = cuda_user_keypoints_of, .tiles = &tiles, .matching = &matching, .pairs = &pairs,              \
+    .primitives = &primitives
 
 static const engine cuda_engine = {.name = "cuda",
                                    .open = cuda_frame_open,
@@ -133,6 +134,11 @@ int32_t engine_count_devices(char *reason, size_t bytes) {
   }
   hs_message_set(reason, bytes, "this build has no CUDA");
   return 0;
+}
+
+void engine_show_only(int32_t index) {
+  const engine *e = device_engines[HS_DEVICE_AUTO];
+  if (e) e->show_only(index);
 }
 
 static hs_status open_device(hs_context *c, const char *variant, char *message, size_t bytes) {

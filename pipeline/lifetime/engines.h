@@ -15,6 +15,9 @@ hs_status engine_choose(hs_context *context, const char *variant, char *message,
 /* Returns the number of usable devices; 0: reason says why. */
 int32_t engine_count_devices(char *reason, size_t reason_bytes);
 
+/* Lets a program that uses only this device start without the others; see engine.show_only. */
+void engine_show_only(int32_t index);
+
 /* Returns whether this build has an engine for devices. */
 bool engine_device_is_built(void);
 

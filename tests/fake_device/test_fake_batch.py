@@ -53,7 +53,7 @@ class FakeBatch(BatchCase):
             folder = devices.replace(":", "").replace(",", "-")
             _, _, gpus = self.batch_on("gpus=2", ["--devices", devices], folder)
             self.assertEqual(self.features(folder), expected, devices)
-            self.assertEqual(gpus[1][0], "entered")
+            self.assertEqual([use for use, *_ in gpus[:2]], ["hidden", "entered"] if devices == "cuda:1,cpu" else ["entered"] * 2, devices)
 
     def test_devices_are_refused_before_images_are_read(self):
         self.batch("no-such-folder", "-o", "out", "--devices", "nonsense", status=USAGE)
@@ -87,11 +87,11 @@ class FakeBatch(BatchCase):
             self.assertIn("are the same GPU", errors)
 
     def test_only_the_gpu_that_was_asked_for(self):
-        """No other GPU gets a CUDA context, not even for the readers' pinned memory."""
+        """Other GPUs are hidden, and none gets a CUDA context, not even for the readers' pinned memory."""
         for devices in (["--devices", "cuda:1"], ["--device", "cuda:1"]):
             _, _, gpus = self.batch_on("gpus=3", devices, "-".join(devices).replace(":", ""), "--jobs", "2")
-            self.assertEqual(gpus[0], ["untouched", "0 launches"])
-            self.assertEqual(gpus[2], ["untouched", "0 launches"])
+            self.assertEqual(gpus[0], ["hidden", "0 launches"])
+            self.assertEqual(gpus[2], ["hidden", "0 launches"])
             self.assertEqual(gpus[1][0], "entered")
 
     def test_auto_says_once_that_images_do_not_fit(self):

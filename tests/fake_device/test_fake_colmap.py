@@ -27,7 +27,8 @@ class FakeColmap(BatchCase):
             self.write(f"in/{number:02}.pgm", blots(90 + number % 3 * 17, 70, number // 2))
 
     def colmap(self, command, name, *options, status=DONE, **variables):
-        """Runs a command over a database; returns its messages, which GPUs were entered, and their hardware queues."""
+        """Runs a command over a database; returns its messages, which GPUs were entered, and their hardware queues. Others
+        than a single GPU of the list must be hidden from CUDA, which starts every GPU that it sees."""
         log = self.path("log.txt")
         environment = {**self.environment(), "HARTSIFT_FAKE_DEVICE": f"gpus={GPUS},log={log}", **variables}
         run = subprocess.run([PROGRAM, command, "--database_path", name, *options], cwd=self.folder, env=environment, timeout=300,
@@ -37,6 +38,12 @@ class FakeColmap(BatchCase):
         if os.path.exists(log):
             self.assertEqual(lines[-1], "alive: 0")
             os.unlink(log)
+        shown = [number for number, line in enumerate(lines[:GPUS]) if ": hidden" not in line]
+        named = [options[at + 1] for at, option in enumerate(options) if option.endswith(".gpu_index") and at % 2 == 0]
+        if lines and named and named[0] in ("0", "1", "2"):
+            self.assertEqual(shown, [int(named[0])], options)
+        elif lines:
+            self.assertEqual(shown, list(range(GPUS)), options)
         entered = [number for number, line in enumerate(lines[:GPUS]) if ": entered" in line]
         return run.stderr, entered, [line for line in lines if line.startswith("queues")]
 
@@ -52,7 +59,7 @@ class FakeColmap(BatchCase):
         self.colmap("exhaustive_matcher", "cpu.db", "--SiftMatching.use_gpu", "0")
         expected = self.content("cpu.db")
         self.assertEqual([len(rows) for rows in expected], [IMAGES, IMAGES, PAIRS, PAIRS])
-        for number, (indices, wanted) in enumerate((("0", [0]), ("1,2", [1, 2]), ("2,0,2", [0, 2]), ("-1", [0, 1, 2]), (None, [0, 1, 2]))):
+        for number, (indices, wanted) in enumerate((("0", [0]), ("1", [1]), ("1,2", [1, 2]), ("2,0,2", [0, 2]), ("-1", [0, 1, 2]), (None, [0, 1, 2]))):
             for group in ("Sift", "Feature"):
                 name = f"{group}{number}.db"
                 _, entered, _ = self.extract(name, *([f"--{group}Extraction.gpu_index", indices] if indices else []))

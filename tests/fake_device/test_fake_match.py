@@ -57,6 +57,19 @@ class FakeMatch(BatchCase):
             self.assertIn("on " + names.replace(",", ", "), errors)
         self.assertEqual(self.match("list.db", ["--device", "cuda"])[0], expected)
 
+    def test_one_gpu_hides_the_others(self):
+        """CUDA starts every GPU that it sees."""
+        expected = self.match("cpu.db", ["--device", "cpu"])[0]
+        shown = {"--device cuda:1": [1], "--device cuda:0": [0], "--devices cuda:2": [2], "--devices cuda:1,cpu": [1],
+                 "--devices cuda:0,cuda:2": [0, 1, 2], "--devices all": [0, 1, 2]}
+        for number, (devices, gpus) in enumerate(shown.items()):
+            found, _, _ = self.match(f"shown-{number}.db", devices.split())
+            lines = self.read("log.txt").decode().splitlines()[:3]
+            self.assertEqual(found, expected, devices)
+            self.assertEqual([gpu for gpu, line in enumerate(lines) if ": hidden" not in line], gpus, devices)
+        _, _, errors = self.match("cpu.db", ["--device", "cuda:3"], status=NO_DEVICE)
+        self.assertIn("3, but there are 3 CUDA devices", errors)
+
     def run_and_lose(self, name, devices, machine):
         shutil.copy(self.path("source.db"), self.path(name))
         command = [COMMAND, "match", "--database", name, "--devices", devices]

@@ -392,6 +392,7 @@ bool colmap_choose_gpus(const colmap_value *use_gpu, const colmap_value *gpu_ind
   if (!colmap_expect(gpu_index, read_gpus(gpu_index->text, INT32_MAX, gpus),
                      "-1, or numbers of GPUs with commas between"))
     return false;
+  if (gpus->count == 1) cli_hide_other_gpus(gpus->each[0]);
   const int32_t usable = engine_count_devices(reason, sizeof reason);
   *gpus = (colmap_gpus){.count = 0};
   if (usable == 0) {

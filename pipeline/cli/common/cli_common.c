@@ -187,15 +187,14 @@ void cli_print_create_error(command_id command, const char *message) {
   cli_error(command, "%s", message);
 }
 
-/* Hides other GPUs from CUDA if the first is wanted, because CUDA takes some 240 ms to start each that it sees. */
-static void hide_other_gpus(int32_t wanted) {
+void cli_hide_other_gpus(int32_t wanted) {
   const char *narrowed = getenv("HARTSIFT_DEVICE");
-  if (wanted == 0 && !(narrowed && strchr(narrowed, ':'))) os_set_variable("CUDA_VISIBLE_DEVICES", "0", false);
+  if (!(narrowed && strchr(narrowed, ':'))) engine_show_only(wanted);
 }
 
 void cli_shorten_gpu_start(const hs_options *options) {
   os_set_variable("CUDA_DEVICE_MAX_CONNECTIONS", "2", false);
-  hide_other_gpus(options->device_index);
+  cli_hide_other_gpus(options->device_index);
 }
 
 /* Numbers of images from which eight and 16 queues are faster, on an H100 (bench/results/batches.md). */
@@ -389,6 +388,17 @@ static cli_exit add_named(cli_devices *devices, command_id command, const char *
   return add_device(devices, device, message, message_bytes) ? CLI_DONE : CLI_USAGE;
 }
 
+/* Hides GPUs outside the list if it has only one. */
+static void hide_unlisted_gpus(const cli_devices *devices) {
+  int32_t gpus = 0, gpu = 0;
+  for (int32_t i = 0; i < devices->count; i++) {
+    if (devices->each[i].kind == HS_DEVICE_CPU) continue;
+    gpus++;
+    gpu = devices->each[i].index;
+  }
+  if (gpus == 1) cli_hide_other_gpus(gpu);
+}
+
 cli_exit cli_parse_devices(const option_set *set, cli_devices *devices, char *message, size_t message_bytes) {
   const option_value *list = &set->values[OPTION_DEVICES];
   const option_value *single = &set->values[OPTION_DEVICE];
@@ -400,7 +410,7 @@ cli_exit cli_parse_devices(const option_set *set, cli_devices *devices, char *me
   if (!list->is_set) {
     const cli_device device = {single->is_set ? (hs_device)single->integer : HS_DEVICE_AUTO, single->numbers[0]};
     devices->each[devices->count++] = device;
-    hide_other_gpus(device.index);
+    cli_hide_other_gpus(device.index);
     return CLI_DONE;
   }
   cli_exit result = CLI_DONE;
@@ -412,6 +422,7 @@ cli_exit cli_parse_devices(const option_set *set, cli_devices *devices, char *me
     result = add_named(devices, set->command, name, message, message_bytes);
     text += length;
   } while (result == CLI_DONE && *text++ == ',');
+  if (result == CLI_DONE) hide_unlisted_gpus(devices);
   return result;
 }
 

@@ -46,9 +46,12 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context);
 
 /* Lets a GPU start with two hardware queues instead of CUDA's eight. Frames one after another are as fast, and the
-   process ends 130 ms earlier (H100). If the options want the first GPU, hides the others. Settings of the user stay.
+   process ends 130 ms earlier (H100). Hides GPUs other than the one in the options. Settings of the user stay.
    Call it before the first context is made; cli_make_context does. */
 void cli_shorten_gpu_start(const hs_options *options);
+
+/* Hides the other GPUs from CUDA, before a GPU is used or counted, unless HARTSIFT_DEVICE may name another one. */
+void cli_hide_other_gpus(int32_t wanted);
 
 /* Sets a GPU's hardware queues for a run over a list of this number of images: 2, 8 or 16. Work in a shared queue waits
    for earlier work, but each queue makes the process some 20 ms longer (bench/results/batches.md), which a short run

@@ -144,7 +144,7 @@ driver_status cuDeviceGetCount(int *count) {
 
 driver_status cuDeviceGet(driver_device *device, int index) {
   *device = index;
-  return index < number_of("gpus=", 1) ? DRIVER_SUCCESS : 101;
+  return index >= 0 && index < number_of("gpus=", 1) ? DRIVER_SUCCESS : 101;
 }
 
 driver_status cuDeviceGetName(char *name, int bytes, driver_device device) {

@@ -75,6 +75,25 @@ static void print_contexts(void) {
   print_log();
 }
 
+/* The GPU that alone is shown keeps its number, and the driver calls it 0. Later calls have no effect. */
+static void print_shown(void) {
+  int32_t outer = -1, none = -1;
+  void *memory = NULL;
+  char reason[400] = "";
+  device_info info;
+  device_show_only(3);
+  printf("%d devices\n", (int)device_count(reason, sizeof reason));
+  check(device_query(3, &info, reason, sizeof reason));
+  device_show_only(1);
+  printf("CUDA_VISIBLE_DEVICES %s\n", getenv("CUDA_VISIBLE_DEVICES"));
+  check(device_alloc(&memory, 16));
+  device_free(memory);
+  check(device_enter(3, &outer));
+  device_leave(outer);
+  check(device_enter(0, &none));
+  print_log();
+}
+
 static launch_shape shape_of(uint32_t blocks, size_t shared_bytes, cuda_stream stream) {
   return (launch_shape){launch_1d(blocks), launch_1d(64), shared_bytes, stream};
 }
@@ -227,10 +246,10 @@ static void print_threads(void) {
 static const struct {
   const char *name;
   void (*print)(void);
-} modes[] = {{"reason", print_reason}, {"contexts", print_contexts},      {"launches", print_launches},
-             {"lists", print_lists},   {"capture", print_capture},        {"rows", print_rows},
-             {"sizes", print_sizes},   {"foreign", print_foreign_stream}, {"reset", print_reset},
-             {"fork", print_fork},     {"threads", print_threads}};
+} modes[] = {{"reason", print_reason},     {"contexts", print_contexts}, {"shown", print_shown},
+             {"launches", print_launches}, {"lists", print_lists},       {"capture", print_capture},
+             {"rows", print_rows},         {"sizes", print_sizes},       {"foreign", print_foreign_stream},
+             {"reset", print_reset},       {"fork", print_fork},         {"threads", print_threads}};
 
 TEST_AT_START(print_mode) {
   const char *mode = getenv("TEST_DRIVER_MODE");
@@ -283,6 +302,14 @@ TEST(test_contexts) {
   char out[2000];
   run(FAKE_CUDA, "gpus=2", "contexts", out, sizeof out);
   assert_string_equal(out, "status 3: a fake error\nprevious -1\nretain 0\nretain 1\n--\n");
+}
+
+TEST(test_one_device_is_shown) {
+  char out[2000];
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  run(FAKE_CUDA, "gpus=1", "shown", out, sizeof out);
+  assert_string_equal(out, "4 devices\nCUDA_VISIBLE_DEVICES 3\nstatus 3: a fake error\n"
+                           "retain 0\nload\nkernel device_probe_kernel\n--\n");
 }
 
 /* A module is loaded once, a kernel looked up once; its shared memory is allowed where it needs that. */

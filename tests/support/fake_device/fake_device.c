@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEBIBYTE = 1 << 20, ALIGNMENT = 256, OUT_OF_MEMORY = DEVICE_ERROR_MEMORY, LAUNCH_FAILED = 719 };
+enum {
+  MEBIBYTE = 1 << 20,
+  ALIGNMENT = 256,
+  OUT_OF_MEMORY = DEVICE_ERROR_MEMORY,
+  LAUNCH_FAILED = 719,
+  INVALID_DEVICE = 101
+};
 
 fake_machine fake;
 
@@ -40,14 +46,21 @@ static _Thread_local cuda_graph recording;
 
 static const char *log_path;
 static const char *signals_at_start = "unknown"; /* SIGTERM in the first call, which starts threads */
+static bool is_started;                          /* the driver was called */
+static int32_t only_shown = -1;                  /* the GPU that is not hidden; -1: none is hidden */
 static char queues_at_start[16];                 /* hardware queues that the environment names in the first call */
+
+static bool is_hidden(int32_t gpu) { return only_shown >= 0 && gpu != only_shown; }
+
+static const char *use_of(int32_t gpu) {
+  return is_hidden(gpu) ? "hidden" : fake.gpus[gpu].entered ? "entered" : "untouched";
+}
 
 static void write_log(void) {
   FILE *out = fopen(log_path, "w");
   if (!out) return;
   for (int32_t i = 0; i < fake.gpu_count; i++)
-    fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, fake.gpus[i].entered ? "entered" : "untouched",
-            (unsigned long long)fake.gpus[i].launches);
+    fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, use_of(i), (unsigned long long)fake.gpus[i].launches);
   fprintf(out, "queues: %s\n", queues_at_start);
   fprintf(out, "signals: %s\n", signals_at_start);
   fprintf(out, "decoded: %llu\n", (unsigned long long)fake.decoded);
@@ -175,6 +188,7 @@ const char *device_error_text(void) {
 
 /* A driver starts threads in its first call. */
 static void start_driver(void) {
+  is_started = true;
   fake_read();
   const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   snprintf(queues_at_start, sizeof queues_at_start, "%s", queues ? queues : "not set");
@@ -193,7 +207,8 @@ void device_ask_count(device_answer *a) {
   a->runtime = fake.runtime;
   a->error = fake.error;
   a->error_text = words_of(fake.error);
-  a->count = fake.error == 0 ? fake.gpu_count : 0;
+  const int32_t end = only_shown >= 0 && only_shown < fake.gpu_count ? only_shown + 1 : fake.gpu_count;
+  a->count = fake.error == 0 ? end : 0;
 }
 
 stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
@@ -222,7 +237,20 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
 
 bool device_is_lost(void) { return false; }
 
+int32_t device_count_files(void) {
+  const char *text = getenv("HARTSIFT_FAKE_DEVICE");
+  return text ? (int32_t)number_of(text, "gpus=", 1) : fake.gpu_count;
+}
+
+void device_show_only(int32_t index) {
+  if (!is_started && !getenv("CUDA_VISIBLE_DEVICES")) only_shown = index;
+}
+
 stage_status device_enter(int32_t index, int32_t *previous) {
+  if (is_hidden(index)) {
+    *previous = -1;
+    return fails(INVALID_DEVICE);
+  }
   *previous = current;
   current = index;
   return STAGE_OK;
