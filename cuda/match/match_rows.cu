@@ -291,12 +291,14 @@ static __device__ __forceinline__ rows_span span_at(const match_rows_args *p, ui
 static __device__ __forceinline__ void copy_next(const match_rows_args *p, uint64_t end, rows_shared *s) {
   rows_cursor *c = &s->cursor;
   const bool first_lane = threadIdx.x % WARP_LANES == 0;
-  if (c->left == 0) {
-    const uint64_t at = c->at;
+  __syncwarp(); /* the first lane has written the cursor in the last call */
+  const uint32_t left = c->left;
+  const uint64_t at = c->at;
+  __syncwarp(); /* all lanes have read it before it is written */
+  if (left == 0) {
     if (at >= end) return;
     const rows_span span = span_at(p, at, end);
     const cuda_match_image *other = p->back ? &span.task->first : &span.task->second;
-    __syncwarp();
     if (first_lane) {
       c->columns = other->descriptors + (size_t)span.strip * sizeof s->columns[0];
       c->base = other->base + (size_t)span.strip * STRIP;

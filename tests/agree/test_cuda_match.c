@@ -436,6 +436,27 @@ GPU_TEST(test_kept_pairs) {
     }
 }
 
+/* The largest products and distances, which rows alone hold in 32 bits, and nothing but ties. */
+GPU_TEST(test_kept_extremes) {
+  static const content pairs[][2] = {{FULL, FULL}, {ZEROS, FULL}, {FULL, ZEROS}, {EXTREMES, FULL}, {SKEWED, EXTREMES}};
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    test_case t = {.type = MATCH_U8,
+                   .first = make_list(MATCH_U8, pairs[i][0], 7001),
+                   .second = make_list(MATCH_U8, pairs[i][1], 7013)};
+    expect(&t);
+    for (size_t l = 0; l < sizeof limit_sets / sizeof limit_sets[0]; l++)
+      for (int both = 0; both < 2; both++) check_kept(&t, both != 0, &limit_sets[l], false);
+    free_case(&t);
+  }
+}
+
+/* More rows than ROWS_TILES_MAX blocks of 256 confirm. */
+GPU_TEST(test_kept_many_rows) {
+  test_case t = make_views(NOISE, 300001, 170);
+  for (int both = 0; both < 2; both++) check_kept(&t, both != 0, &limit_sets[1], false);
+  free_case(&t);
+}
+
 /* Lays out the tasks of a collection and its images from the addresses on; returns the bytes of the images. */
 static size_t lay_out_collection(const test_case *cases, uint32_t count, bool mutual, cuda_match_task *tasks,
                                  unsigned char *images, void *keys, size_t *key_bytes, void *nearest,
