@@ -232,9 +232,19 @@ def _descriptor_array(lists: pa.Array) -> Any:
     return whole.reshape(len(values), DESCRIPTOR_LENGTH)
 
 
-def write_arguments() -> Dict[str, Any]:
-    """Arguments for writing Parquet files: dictionaries only for columns with repeated values."""
-    return {"compression": "zstd", "use_dictionary": list(DICTIONARY_COLUMNS)}
+def write_arguments(schema: pa.Schema, is_quick: bool = False) -> Dict[str, Any]:
+    """Arguments for writing Parquet files: dictionaries only for columns with repeated values, statistics only for columns
+    without lists. is_quick, for features: descriptors and the keypoints' floats are not compressed, which makes files a
+    third larger and writing twice as fast."""
+    lists = [field.name for field in schema if pa.types.is_list(field.type)]
+    packed = [name for name in lists if schema.field(name).type.value_type == pa.int16()]
+    plain = [name for name in schema.names if name not in lists]
+    few = {**{name: "zstd" for name in plain}, **{f"{name}.list.element": "zstd" for name in packed}}
+    return {
+        "compression": few if is_quick else "zstd",
+        "use_dictionary": list(DICTIONARY_COLUMNS),
+        "write_statistics": plain,
+    }
 
 
 def differing_options(one: str, other: str) -> List[str]:

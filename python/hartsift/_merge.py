@@ -144,12 +144,13 @@ class _Inputs:
             yield pa.concat_tables(some).combine_chunks()
 
 
-def write_whole(system: Any, path: str, tables: Iterator[Any], schema: Any) -> None:
-    """Writes a file under a temporary name and renames it. In object stores a file appears when it is closed."""
+def write_whole(system: Any, path: str, tables: Iterator[Any], schema: Any, is_quick: bool = False) -> None:
+    """Writes a file under a temporary name and renames it. In object stores a file appears when it is closed. is_quick: as
+    of write_arguments."""
     temporary = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.getpid()}")
     try:
         with system.open_output_stream(at(system, temporary)) as stream, pq.ParquetWriter(
-            stream, schema, **write_arguments()
+            stream, schema, **write_arguments(schema, is_quick)
         ) as out:
             for table in tables:
                 out.write_table(table, row_group_size=ROW_GROUP_IMAGES)

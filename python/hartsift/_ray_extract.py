@@ -8,6 +8,7 @@ import itertools
 import math
 import os
 import posixpath
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
 
@@ -39,7 +40,8 @@ _FILE_BYTES = 32 << 20  # features in memory that WritingActor writes to one fil
 
 
 class ExtractionActor:
-    """An actor with one extractor for all its batches."""
+    """An actor with one extractor for all its batches. Ray calls it for two batches at once: while one is extracted, the
+    first images of the next are read, and the results of the last are made and written."""
 
     def __init__(
         self,
@@ -54,13 +56,16 @@ class ExtractionActor:
         self._extractor = Extractor(**options)
         pictures: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, strict=strict, value_range=value_range)
         self._reading: Dict[str, Any] = dict(readers=readers, filesystem=filesystem, **pictures)
+        self._turn = threading.Lock()
         self._descriptor = self._extractor.options["descriptor"]
         self._text = reading_options(self._extractor, **pictures)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Extracts the features of the images in a table, which has a column `path` (or `bytes`) and possibly `image`."""
-        rows = list(extract_rows(self._extractor, _sources_of(batch), **self._reading))
-        return table_of_rows(rows, self._text, self._descriptor)
+        rows = extract_rows(self._extractor, _sources_of(batch), **self._reading)
+        with self._turn:
+            found = list(rows)
+        return table_of_rows(found, self._text, self._descriptor)
 
 
 def _sources_of(batch: pa.Table) -> List[ImageSource]:
@@ -103,13 +108,15 @@ class WritingActor(ExtractionActor):
     """Writes the features to Parquet files in the folder `output`. Through Ray's object store and a task that writes, all
     features of an image take longer than their extraction.
 
-    The names of files depend on the images only, so a batch that Ray repeats replaces its files.
+    The names of files depend on the images only, so a batch that Ray repeats replaces its files. Features from a GPU come
+    faster than they could be compressed.
     """
 
     def __init__(self, output: str, **named: Any) -> None:
         super().__init__(**named)
         self._system, self._folder = resolve(output)
         self._writers = ThreadPoolExecutor(self._reading["readers"])
+        self._is_quick = self._extractor.options["device"] == "cuda"
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """As of ExtractionActor; the result has a row for each image: `image`, and `error` if it could not be written."""
@@ -117,9 +124,10 @@ class WritingActor(ExtractionActor):
         names = b"\0".join(itertools.chain.from_iterable((os.fsencode(one.name), os.fsencode(one.path)) for one in sources))
         key = hashlib.blake2b(names, digest_size=10).hexdigest()
         rows = extract_rows(self._extractor, sources, **self._reading)
-        writing: List[Future[List[_Written]]] = [
-            self._writers.submit(self._write, some, f"{key}-{number}") for number, some in enumerate(_files_of(rows))
-        ]
+        writing: List[Future[List[_Written]]] = []
+        with self._turn:
+            for number, some in enumerate(_files_of(rows)):
+                writing.append(self._writers.submit(self._write, some, f"{key}-{number}"))
         written = [one for future in writing for one in future.result()]
         columns = {"image": [text_of_name(one.image) for one in written], "error": [one.error for one in written]}
         return pa.table(columns, schema=pa.schema([("image", pa.string()), ("error", pa.string())]))
@@ -129,7 +137,7 @@ class WritingActor(ExtractionActor):
         parts = [f"{name}-{number}" for number in range(len(rows))] if len(rows) > 1 else []
         try:
             table = table_of_rows(rows, self._text, self._descriptor)
-            write_whole(self._system, self._path(name), iter([table]), feature_schema(self._descriptor))
+            write_whole(self._system, self._path(name), iter([table]), table.schema, self._is_quick)
             self._remove(parts)
         except Exception as error:
             if not parts:
@@ -149,14 +157,20 @@ class WritingActor(ExtractionActor):
                 self._system.delete_file(found.path)
 
 
-def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict[str, Any]:
-    """Arguments of map_batches: the number of actors (as requested, or as many as fit) and their resources."""
+def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float, calls: int = 1) -> Dict[str, Any]:
+    """Arguments of map_batches: the number of actors (as requested, or as many as fit), their resources, and the number of
+    batches for which an actor is called at once."""
     if concurrency is None:
         have = ray.cluster_resources()
         room = have.get("GPU", 0) / num_gpus if num_gpus else have.get("CPU", 1) / num_cpus
         concurrency = max(1, math.floor(room))
+    sizes: Dict[str, Any] = {"min_size": 1, "max_size": concurrency, "initial_size": concurrency}
+    try:
+        pool = ray.data.ActorPoolStrategy(**sizes, max_concurrent_calls_per_actor=calls, enable_true_multi_threading=calls > 1)
+    except TypeError:  # an older Ray, which calls an actor for one batch at a time
+        pool = ray.data.ActorPoolStrategy(**sizes)
     return {
-        "compute": ray.data.ActorPoolStrategy(min_size=1, max_size=concurrency, initial_size=concurrency),
+        "compute": pool,
         "num_cpus": _CLAIM * num_cpus,
         "num_gpus": num_gpus or None,
     }
@@ -270,6 +284,6 @@ def _mapped(
         batch_size=batch_size,
         batch_format="pyarrow",
         zero_copy_batch=True,
-        **actors(concurrency, num_cpus, num_gpus),
+        **actors(concurrency, num_cpus, num_gpus, calls=2),
         **(ray_remote_args or {}),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import posixpath
 import re
@@ -218,19 +219,23 @@ def path_of_shard(path: str, shard: int, shards: int) -> str:
 
 
 def work_ahead(work: Callable[[T], U], items: Iterable[T], threads: int, most: int) -> Iterator[U]:
-    """Yields `work` of each item, in order. Threads compute at most `most` items in advance."""
-    pending: Deque[Future[U]] = deque()
-    with ThreadPoolExecutor(max(threads, 1)) as pool:
-        try:
-            for item in items:
-                pending.append(pool.submit(work, item))
-                if len(pending) > most:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for one in pending:
-                one.cancel()
+    """Yields `work` of each item, in order. Threads begin at once, and compute at most `most` items in advance."""
+    pool = ThreadPoolExecutor(max(threads, 1))
+    more = iter(items)
+    pending: Deque[Future[U]] = deque(pool.submit(work, item) for item in itertools.islice(more, max(most, 1)))
+
+    def results() -> Iterator[U]:
+        with pool:
+            try:
+                while pending:
+                    first = pending.popleft()
+                    pending.extend(pool.submit(work, item) for item in itertools.islice(more, 1))
+                    yield first.result()
+            finally:
+                for one in pending:
+                    one.cancel()
+
+    return results()
 
 
 def _priors_of(picture: Picture) -> Dict[str, float]:
@@ -260,8 +265,8 @@ def extract_rows(
     value_range: Optional[ValueRange] = None,
     readers: int = 2,
 ) -> Iterator[ImageRow]:
-    """Yields a row for each image, in order. Threads read and decode several images in advance, and several are in
-    flight. An image that fails gives a row with its error."""
+    """Yields a row for each image, in order. Threads begin at once to read and decode several images in advance, and
+    several are in flight. An image that fails gives a row with its error."""
     options = extractor.options
     limits = int(options["max_pixels"]), int(options["max_memory_bytes"])
     in_flight = int(options["in_flight"]) or _DEFAULT_IN_FLIGHT
@@ -273,8 +278,14 @@ def extract_rows(
         except Exception as error:
             return source, reason_of(error)
 
+    return _rows(extractor, work_ahead(load, sources, readers, in_flight + readers), in_flight)
+
+
+def _rows(
+    extractor: "Extractor", pictures: Iterator[Tuple[ImageSource, Union[Picture, Error]]], in_flight: int
+) -> Iterator[ImageRow]:
     waiting: Deque[Tuple[ImageSource, Union[Picture, Error]]] = deque()
-    for source, picture in work_ahead(load, sources, readers, in_flight + readers):
+    for source, picture in pictures:
         while extractor.in_flight >= in_flight or len(waiting) > in_flight:
             yield _row_of(extractor, *waiting.popleft())
         if isinstance(picture, Picture):

@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from ray_cluster import InTheMiddle, crash_actor, kill_node, three_nodes  # noqa: E402
 
 import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 import ray  # noqa: E402
 
 import hartsift.ray  # noqa: E402
@@ -209,6 +211,36 @@ def test_files_of_an_actor(photos, digests, tmp_path, monkeypatch):
         assert len(os.listdir(tmp_path / str(size))) >= files
         found = digests_of(tmp_path / str(size))
         assert len(found.pop("flat.png")) > 0 and found == {name: digests[name] for name in names[:9]}
+
+
+def test_two_batches_at_once(photos, digests, tmp_path):
+    """Ray calls an actor on two threads. Each call has its own images, also where one of them fails."""
+    actor = writing_actor(tmp_path)
+    sources = find_images(photos)[:12]
+    names, paths = [one.name for one in sources], [one.path for one in sources]
+    paths[4] = "absent.png"
+    tables = [pa.table({"image": names[first::3], "path": paths[first::3]}) for first in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        told = list(pool.map(actor, tables))
+    assert [one["image"].to_pylist() for one in told] == [names[first::3] for first in range(3)]
+    found = digests_of(tmp_path)
+    assert found.pop(names[4]) is None and found == {name: digests[name] for name in names if name != names[4]}
+
+
+def test_files_that_are_written_quickly(photos, tmp_path):
+    """Rows and digests are the same; descriptors are not compressed."""
+    rows = []
+    for is_quick in (False, True):
+        actor = writing_actor(tmp_path)
+        actor._is_quick = is_quick
+        actor(pa.table({"path": [one.path for one in find_images(photos)[:3]]}))
+        (path,) = tmp_path.glob("*.parquet")
+        rows.append([(row, features.digest) for row, features in parquet.read(path)])
+        columns = pq.ParquetFile(path).metadata.row_group(0)
+        used = {columns.column(i).path_in_schema: columns.column(i).compression for i in range(columns.num_columns)}
+        assert used["descriptors.list.element"] == used["x.list.element"] == ("UNCOMPRESSED" if is_quick else "ZSTD")
+        assert used["level.list.element"] == used["image"] == "ZSTD"
+    assert rows[0] == rows[1]
 
 
 def test_images_that_cannot_be_written(tmp_path):
