@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
 
 from . import _library
-from ._errors import ArgumentError, ArrayTypeError, Error, check, know_fields, make_error
+from ._errors import ArgumentError, ArrayTypeError, Error, OutOfMemoryError, check, know_fields, make_error
 from ._features import Features, fill_features
 from ._images import ImageLike, Picture, check_sizes, content_of, is_file_source, path_bytes, picture_of_array, picture_of_mask
-from ._images import warn_of_damage
+from ._images import warn_of_damage, warn_of_range
 from ._library import library
 from ._options import HsOptions, OptionsSet, make_options, name_of
 from ._samples import ValueRange, checked_range
@@ -354,10 +354,15 @@ class Batch:
         if view.status != _library.HS_OK:
             error = make_error(view.status, view.message.decode("utf-8", "surrogateescape"))
         else:
-            features = fill_features(
-                lambda reference: library.hs_batch_take_features(self._handle, found, reference), check, self._layout
-            )
-            warn_of_damage(view.notes.contents, "" if not view.name else os.fsdecode(view.name))
+            try:
+                features = fill_features(
+                    lambda reference: library.hs_batch_take_features(self._handle, found, reference), check, self._layout
+                )
+            except MemoryError as failure:  # other images may have room
+                error = OutOfMemoryError(f"out of memory: {failure}", _library.HS_ERR_MEMORY)
+            name = "" if not view.name else os.fsdecode(view.name)
+            warn_of_damage(view.notes.contents, name)
+            warn_of_range(view.notes.contents, name)
         device = None if view.device < 0 else int(view.device)
         size = (int(view.width), int(view.height))
         priors = priors_of(view.exif.contents)

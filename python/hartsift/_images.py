@@ -361,6 +361,15 @@ def warn_of_damage(notes: HsLoadNotes, name: str = "") -> None:
         warn(f"{text}{more}: pixels may be wrong, strict=True refuses them")
 
 
+def warn_of_range(notes: HsLoadNotes, name: str) -> None:
+    """Warns if a file's samples use little of their type's range, and no range was given."""
+    if notes.is_low_range:
+        warn(
+            f"{name or 'the image'} has samples from {notes.lowest:g} to {notes.highest:g} only: few features or none will be "
+            f"found; give value_range if white is less there, such as value_range=({notes.range_low:g}, {notes.range_high:g})"
+        )
+
+
 def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
     """A file's name for the library."""
     try:

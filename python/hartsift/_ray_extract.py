@@ -8,7 +8,6 @@ import itertools
 import math
 import os
 import posixpath
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
 
@@ -19,12 +18,11 @@ import ray.data
 
 from ._arrow import ImageRow, feature_schema, table_of_rows
 from ._errors import ArgumentError
-from ._extractor import Extractor
 from ._merge import write_whole
 from ._names import printable, text_of_name
 from ._options import make_options
 from ._samples import ValueRange, checked_range
-from ._sources import ImageSource, extract_rows, find_images, reading_options, reason_of, resolve
+from ._sources import ImageSource, RowStream, find_images, reason_of, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,8 +38,8 @@ _FILE_BYTES = 32 << 20  # features in memory that WritingActor writes to one fil
 
 
 class ExtractionActor:
-    """An actor with one extractor for all its batches. Ray calls it for two batches at once: while one is extracted, the
-    first images of the next are read, and the results of the last are made and written."""
+    """An actor with one batch of the library for all tables of images. Ray calls it for two tables at once: while images
+    of one are extracted, those of the next are read, and the results of the last are made and written."""
 
     def __init__(
         self,
@@ -53,19 +51,12 @@ class ExtractionActor:
         strict: bool = False,
         value_range: Optional[ValueRange] = None,
     ) -> None:
-        self._extractor = Extractor(**options)
-        pictures: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, strict=strict, value_range=value_range)
-        self._reading: Dict[str, Any] = dict(readers=readers, filesystem=filesystem, **pictures)
-        self._turn = threading.Lock()
-        self._descriptor = self._extractor.options["descriptor"]
-        self._text = reading_options(self._extractor, **pictures)
+        self._stream = RowStream(options, readers, filesystem, exif, jpeg_scale, strict, value_range)
+        self._descriptor = self._stream.extraction["descriptor"]
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Extracts the features of the images in a table, which has a column `path` (or `bytes`) and possibly `image`."""
-        rows = extract_rows(self._extractor, _sources_of(batch), **self._reading)
-        with self._turn:
-            found = list(rows)
-        return table_of_rows(found, self._text, self._descriptor)
+        return table_of_rows(list(self._stream.rows(_sources_of(batch))), self._stream.text, self._descriptor)
 
 
 def _sources_of(batch: pa.Table) -> List[ImageSource]:
@@ -115,19 +106,18 @@ class WritingActor(ExtractionActor):
     def __init__(self, output: str, **named: Any) -> None:
         super().__init__(**named)
         self._system, self._folder = resolve(output)
-        self._writers = ThreadPoolExecutor(self._reading["readers"])
-        self._is_quick = self._extractor.options["device"] == "cuda"
+        self._writers = ThreadPoolExecutor(named["readers"])
+        self._is_quick = self._stream.extraction["device"] == "cuda"
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """As of ExtractionActor; the result has a row for each image: `image`, and `error` if it could not be written."""
         sources = _sources_of(batch)
         names = b"\0".join(itertools.chain.from_iterable((os.fsencode(one.name), os.fsencode(one.path)) for one in sources))
         key = hashlib.blake2b(names, digest_size=10).hexdigest()
-        rows = extract_rows(self._extractor, sources, **self._reading)
-        writing: List[Future[List[_Written]]] = []
-        with self._turn:
-            for number, some in enumerate(_files_of(rows)):
-                writing.append(self._writers.submit(self._write, some, f"{key}-{number}"))
+        writing: List[Future[List[_Written]]] = [
+            self._writers.submit(self._write, some, f"{key}-{number}")
+            for number, some in enumerate(_files_of(self._stream.rows(sources)))
+        ]
         written = [one for future in writing for one in future.result()]
         columns = {"image": [text_of_name(one.image) for one in written], "error": [one.error for one in written]}
         return pa.table(columns, schema=pa.schema([("image", pa.string()), ("error", pa.string())]))
@@ -136,7 +126,7 @@ class WritingActor(ExtractionActor):
         """Writes a file. If that fails, writes a file for each image, so that only what cannot be written is left out."""
         parts = [f"{name}-{number}" for number in range(len(rows))] if len(rows) > 1 else []
         try:
-            table = table_of_rows(rows, self._text, self._descriptor)
+            table = table_of_rows(rows, self._stream.text, self._descriptor)
             write_whole(self._system, self._path(name), iter([table]), table.schema, self._is_quick)
             self._remove(parts)
         except Exception as error:

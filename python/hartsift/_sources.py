@@ -1,4 +1,4 @@
-"""Images of a collection: listed through pyarrow's file systems, divided into shards, prefetched and decoded."""
+"""Images of a collection: listed and read through pyarrow's file systems, divided into shards, and their rows."""
 
 from __future__ import annotations
 
@@ -8,29 +8,23 @@ import itertools
 import os
 import posixpath
 import re
+import threading
 import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
 import pyarrow as pa
 from pyarrow import fs
 
 from . import _library
 from ._arrow import ImageRow, options_text
-from ._batch import PASSED_OVER_BYTES, HsImageSearch, find_image_paths, image_search, priors_of
+from ._batch import PASSED_OVER_BYTES, Batch, BatchResult, HsImageSearch, find_image_paths, image_search
 from ._errors import ArgumentError, Error, FileError, OutOfMemoryError, check
-from ._images import Picture, picture_of_file
 from ._library import library
+from ._options import make_options
 from ._samples import ValueRange
-
-if TYPE_CHECKING:
-    from ._extractor import Extractor
-
-_DEFAULT_IN_FLIGHT = 8
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -215,38 +209,14 @@ def path_of_shard(path: str, shard: int, shards: int) -> str:
     return path if shards == 1 else f"{path[: -len('.parquet')]}-{shard:0{len(str(shards))}d}-of-{shards}.parquet"
 
 
-# ---- reading ahead
-
-
-def work_ahead(work: Callable[[T], U], items: Iterable[T], threads: int, most: int) -> Iterator[U]:
-    """Yields `work` of each item, in order. Threads begin at once, and compute at most `most` items in advance."""
-    pool = ThreadPoolExecutor(max(threads, 1))
-    more = iter(items)
-    pending: Deque[Future[U]] = deque(pool.submit(work, item) for item in itertools.islice(more, max(most, 1)))
-
-    def results() -> Iterator[U]:
-        with pool:
-            try:
-                while pending:
-                    first = pending.popleft()
-                    pending.extend(pool.submit(work, item) for item in itertools.islice(more, 1))
-                    yield first.result()
-            finally:
-                for one in pending:
-                    one.cancel()
-
-    return results()
-
-
-def _priors_of(picture: Picture) -> Dict[str, float]:
-    return {} if picture.exif is None else priors_of(picture.exif)
+# ---- rows of images
 
 
 def reading_options(
-    extractor: "Extractor", exif: bool, jpeg_scale: int, strict: bool = False, value_range: Optional[ValueRange] = None
+    extraction: Dict[str, Any], exif: bool, jpeg_scale: int, strict: bool, value_range: Optional[ValueRange]
 ) -> str:
-    """The text of the options for the rows of this extractor; it contains strict and value_range if given."""
-    options = {**extractor.options, "exif": exif, "jpeg_scale": jpeg_scale}
+    """The text of the options for rows; it contains strict and value_range if given."""
+    options = {**extraction, "exif": exif, "jpeg_scale": jpeg_scale}
     if strict:
         options["strict"] = True
     if value_range is not None:
@@ -254,54 +224,105 @@ def reading_options(
     return options_text(options)
 
 
-def extract_rows(
-    extractor: "Extractor",
-    sources: Iterable[ImageSource],
-    *,
-    filesystem: Any = None,
-    exif: bool = True,
-    jpeg_scale: int = 1,
-    strict: bool = False,
-    value_range: Optional[ValueRange] = None,
-    readers: int = 2,
-) -> Iterator[ImageRow]:
-    """Yields a row for each image, in order. Threads begin at once to read and decode several images in advance, and
-    several are in flight. An image that fails gives a row with its error."""
-    options = extractor.options
-    limits = int(options["max_pixels"]), int(options["max_memory_bytes"])
-    in_flight = int(options["in_flight"]) or _DEFAULT_IN_FLIGHT
+class RowStream:
+    """Rows of images, for one caller or several at once, at the rate of ``hartsift batch``: threads read files through
+    pyarrow's file systems, the library decodes them and extracts their features, and each caller gets its rows in order.
+    An image that fails gives a row with its error.
 
-    def load(source: ImageSource) -> Tuple[ImageSource, Union[Picture, Error]]:
-        try:
-            content = source.read(filesystem)
-            return source, picture_of_file(content, limits, exif, jpeg_scale, value_range, 0, strict, source.name)
-        except Exception as error:
-            return source, reason_of(error)
+    Args:
+        options: those of ``Batch``; some change no result, see ``options_text``.
+        readers: number of threads that read, and as many of the library that decode.
+        filesystem: pyarrow's file system of the paths; None: the local one, or that of the URI.
+        exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
 
-    return _rows(extractor, work_ahead(load, sources, readers, in_flight + readers), in_flight)
+    Attributes:
+        text: all settings on which the rows depend.
+        extraction: all options of extraction by name.
+    """
 
+    def __init__(
+        self,
+        options: Dict[str, Any],
+        readers: int,
+        filesystem: Any = None,
+        exif: bool = True,
+        jpeg_scale: int = 1,
+        strict: bool = False,
+        value_range: Optional[ValueRange] = None,
+    ) -> None:
+        readers = max(readers, 1)
+        pictures: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, strict=strict, value_range=value_range)
+        self.extraction = make_options(options).as_dict()
+        self.text = reading_options(self.extraction, **pictures)
+        self._filesystem = filesystem
+        self._batch = Batch(readers=readers, **pictures, **options)
+        self._ahead = self._batch.progress.capacity + readers  # number of a caller's images that are read in advance
+        self._readers = ThreadPoolExecutor(readers)
+        self._changed = threading.Condition()  # protects the fields below
+        self._rows: Dict[int, ImageRow] = {}  # rows for which no caller has asked yet, by the image's number in the batch
+        self._unwanted: Set[int] = set()
+        self._is_waiting = False  # whether a caller waits for the batch, on behalf of all
 
-def _rows(
-    extractor: "Extractor", pictures: Iterator[Tuple[ImageSource, Union[Picture, Error]]], in_flight: int
-) -> Iterator[ImageRow]:
-    waiting: Deque[Tuple[ImageSource, Union[Picture, Error]]] = deque()
-    for source, picture in pictures:
-        while extractor.in_flight >= in_flight or len(waiting) > in_flight:
-            yield _row_of(extractor, *waiting.popleft())
-        if isinstance(picture, Picture):
+    def rows(self, sources: Iterable[ImageSource]) -> Iterator[ImageRow]:
+        """Yields a row for each image, in order. Reading begins with this call."""
+        more = iter(sources)
+        begun: Deque[Future[Union[int, ImageRow]]] = deque(map(self._submit, itertools.islice(more, self._ahead)))
+
+        def in_order() -> Iterator[ImageRow]:
             try:
-                extractor._submit(picture, None)
-            except Exception as error:  # such as MemoryError
-                picture = reason_of(error)
-        waiting.append((source, picture))
-    while waiting:
-        yield _row_of(extractor, *waiting.popleft())
+                while begun:
+                    begun.extend(map(self._submit, itertools.islice(more, 1)))
+                    first = begun.popleft().result()
+                    yield first if isinstance(first, ImageRow) else self._wait(first)
+            finally:
+                self._forget(one.result() for one in begun if not one.cancel())
 
+        return in_order()
 
-def _row_of(extractor: "Extractor", source: ImageSource, picture: Union[Picture, Error]) -> ImageRow:
-    if isinstance(picture, Error):
-        return ImageRow(source.name, None, picture, {})
-    try:
-        return ImageRow(source.name, extractor.wait(), None, _priors_of(picture))
-    except Exception as error:
-        return ImageRow(source.name, None, reason_of(error), {})
+    def close(self) -> None:
+        """Ends the threads. Callers must have ended."""
+        self._readers.shutdown()
+        self._batch.close()
+
+    def _submit(self, source: ImageSource) -> "Future[Union[int, ImageRow]]":
+        return self._readers.submit(self._begin, source)
+
+    def _begin(self, source: ImageSource) -> Union[int, ImageRow]:
+        """Reads the file and adds it to the batch. Returns its number there, or a row if it cannot be read."""
+        try:
+            return self._batch.add(source.read(self._filesystem), name=source.name)
+        except Exception as error:
+            return ImageRow(source.name, None, reason_of(error), {})
+
+    def _wait(self, number: int) -> ImageRow:
+        """Waits for a row. Only one caller at a time takes results from the batch, of all callers: its own is among those
+        that will come."""
+        with self._changed:
+            while number not in self._rows:
+                if self._is_waiting:
+                    self._changed.wait()
+                else:
+                    self._is_waiting = True
+                    self._changed.release()
+                    try:
+                        result = self._batch.next()
+                    finally:
+                        self._changed.acquire()
+                        self._is_waiting = False
+                        self._changed.notify_all()
+                    self._keep(result)
+            return self._rows.pop(number)
+
+    def _keep(self, result: Optional[BatchResult]) -> None:
+        if result is None:
+            raise ArgumentError("the batch was stopped")
+        if result.index in self._unwanted:
+            self._unwanted.remove(result.index)
+        else:
+            self._rows[result.index] = ImageRow(result.name, result.features, result.error, result.priors)
+
+    def _forget(self, begun: Iterable[Union[int, ImageRow]]) -> None:
+        with self._changed:
+            for number in begun:
+                if isinstance(number, int) and self._rows.pop(number, None) is None:
+                    self._unwanted.add(number)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import warnings
@@ -26,11 +27,10 @@ from ._arrow import (
     table_of_rows,
 )
 from ._errors import ArgumentError
-from ._extractor import Extractor
 from ._features import Features
 from ._merge import find_files, merge, naming, write_whole
 from ._samples import ValueRange, checked_range
-from ._sources import at, extract_rows, find_images, parse_shard, path_of_shard, reading_options, resolve
+from ._sources import RowStream, at, find_images, parse_shard, path_of_shard, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -65,7 +65,7 @@ def batch(
         shard: ``"I/N"``, ``"slurm"`` or ``"env:INDEX,COUNT"``: process only the images I, I+N, I+2N, ...
         filesystem: pyarrow's file system of images and output.
         exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
-        readers: number of threads that read and decode images in advance.
+        readers: number of threads that read images in advance, and as many that decode them.
         options: see ``hartsift.Options``.
 
     Returns:
@@ -80,20 +80,17 @@ def batch(
     value_range = checked_range(value_range)
     sources = find_images(images, filesystem)[index - 1 :: count]
     counted = [0, 0, 0]
-    with Extractor(**options) as extractor:
-        text = reading_options(extractor, exif, jpeg_scale, strict, value_range)
-        descriptor = extractor.options["descriptor"]
-        rows = extract_rows(
-            extractor, sources, filesystem=filesystem, exif=exif, jpeg_scale=jpeg_scale, strict=strict,
-            value_range=value_range, readers=readers
-        )
+    stream = RowStream(dict(options), readers, filesystem, exif, jpeg_scale, strict, value_range)
+    descriptor = stream.extraction["descriptor"]
+    with contextlib.closing(stream):
+        rows = stream.rows(sources)
 
         def tables() -> Iterator[Any]:
             for some in iter(lambda: list(itertools.islice(rows, ROW_GROUP_IMAGES)), []):
                 counted[0] += len(some)
                 counted[1] += sum(row.error is not None for row in some)
                 counted[2] += sum(row.features is not None and len(row.features) == 0 for row in some)
-                yield table_of_rows(some, text, descriptor)
+                yield table_of_rows(some, stream.text, descriptor)
 
         write_whole(system, path, tables(), feature_schema(descriptor))
     if counted[2]:

@@ -527,7 +527,7 @@ def test_a_reader_s_own_errors_are_rows(photos, tmp_path, monkeypatch):
         raise (MemoryError("no room"), RuntimeError("a decoder's fault"), OSError("a disk's"))[len(raised) % 3]
 
     raised = []
-    monkeypatch.setattr(_sources, "picture_of_file", lambda *arguments: (raised.append(1), fail())[1])
+    monkeypatch.setattr(_sources.ImageSource, "read", lambda *arguments: (raised.append(1), fail())[1])
     assert parquet.batch([str(photos / f"{i}/im0{i}.{e}") for i, e in enumerate(("png", "jpg", "pgm"))], tmp_path / "a.parquet", readers=1) == (3, 3)
     statuses = [row["status"] for row, _ in parquet.read(tmp_path / "a.parquet")]
     assert sorted(statuses) == ["HS_ERR_ARGUMENT", "HS_ERR_IO", "HS_ERR_MEMORY"]

@@ -270,18 +270,20 @@ def test_images_that_cannot_be_written(tmp_path):
 
 
 def test_memory_that_one_image_lacks(photos, tmp_path, monkeypatch):
-    waits = []
+    import hartsift._batch
 
-    def wait(self, real=hartsift.Extractor.wait):
-        waits.append(real(self))
-        if len(waits) == 2:
+    calls = []
+
+    def fill(*given, real=hartsift._batch.fill_features):
+        calls.append(given)
+        if len(calls) == 2:
             raise MemoryError
-        return waits[-1]
+        return real(*given)
 
-    monkeypatch.setattr(hartsift.Extractor, "wait", wait)
+    monkeypatch.setattr("hartsift._batch.fill_features", fill)
     writing_actor(tmp_path)(pa.table({"path": [one.path for one in find_images(photos)[:3]]}))
     rows = [row for row, _ in parquet.read(tmp_path, ["image", "status", "error", "x", "y"])]
-    assert [row["status"] for row in rows] == ["HS_OK", "HS_ERR_MEMORY", "HS_OK"]
+    assert sorted(row["status"] for row in rows) == ["HS_ERR_MEMORY", "HS_OK", "HS_OK"]
 
 
 def test_full_disk(photos, tmp_path, capsys):
