@@ -193,12 +193,17 @@ HS_INLINE double prim_dot_end(prim_dot d) {
  * The threads files of cpu/primitives divide arrays into runs and share them among threads. */
 
 /* For vectors of up to this length every dot product fits 32 bits: 2^16 * 128^2 = 2^30. */
-enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
+enum { DOT_ASKING = 4, DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
 
-/* Dot products of vectors of signed bytes: products[i] = asking . (answering + i * stride), each of `length` numbers,
- * at most DOT_LENGTH_MAX. */
-typedef void (*dot_bytes_function)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
-                                   int32_t products[DOT_ANSWERS]);
+/* Vectors of signed bytes, `stride` bytes apart. */
+typedef struct dot_vectors {
+  const int8_t *first;
+  size_t stride;
+} dot_vectors;
+
+/* Dot products of each asking vector with each answering one, of `length` numbers, at most DOT_LENGTH_MAX. */
+typedef void (*dot_bytes_function)(dot_vectors asking, dot_vectors answering, size_t length,
+                                   int32_t products[DOT_ASKING][DOT_ANSWERS]);
 
 /* Projects a vector of `length` numbers on `count` axes: values[k] is the sum of vector[i] * axes[i * count + k] over i
  * in ascending order, beginning at 0, with each product and each sum rounded. */

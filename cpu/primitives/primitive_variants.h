@@ -37,27 +37,9 @@ extern const prim_ops prim_ops_ref;
 
 void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
 
-/* Body of a dot_bytes_function, which each including file compiles for one instruction set. Integer sums do not depend
- * on the order, so the compiler may vectorise freely. */
-static inline void dot_bytes(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
-                             int32_t products[DOT_ANSWERS]) {
-  const int8_t *a = answering, *b = a + stride, *c = b + stride, *d = c + stride;
-  int32_t sum_a = 0, sum_b = 0, sum_c = 0, sum_d = 0;
-  for (size_t i = 0; i < length; i++) {
-    sum_a += asking[i] * a[i];
-    sum_b += asking[i] * b[i];
-    sum_c += asking[i] * c[i];
-    sum_d += asking[i] * d[i];
-  }
-  products[0] = sum_a;
-  products[1] = sum_b;
-  products[2] = sum_c;
-  products[3] = sum_d;
-}
-
 #define DOT_DECLARE(ISA)                                                                                               \
-  void dot_bytes_##ISA(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,                    \
-                       int32_t products[DOT_ANSWERS])
+  void dot_bytes_##ISA(dot_vectors asking, dot_vectors answering, size_t length,                                       \
+                       int32_t products[DOT_ASKING][DOT_ANSWERS])
 DOT_DECLARE(ref);
 DOT_DECLARE(sse2);
 DOT_DECLARE(avx2);

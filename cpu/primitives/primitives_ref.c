@@ -112,9 +112,15 @@ static void convolve_f64_ref(const void *x, void *y, size_t n, const double *tap
   }
 }
 
-void dot_bytes_ref(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
-                   int32_t products[DOT_ANSWERS]) {
-  dot_bytes(asking, answering, stride, length, products);
+void dot_bytes_ref(dot_vectors asking, dot_vectors answering, size_t length,
+                   int32_t products[DOT_ASKING][DOT_ANSWERS]) {
+  for (size_t r = 0; r < DOT_ASKING; r++)
+    for (size_t k = 0; k < DOT_ANSWERS; k++) {
+      const int8_t *one = asking.first + r * asking.stride, *other = answering.first + k * answering.stride;
+      int32_t sum = 0;
+      for (size_t i = 0; i < length; i++) sum += one[i] * other[i];
+      products[r][k] = sum;
+    }
 }
 
 const prim_ops prim_ops_ref = {

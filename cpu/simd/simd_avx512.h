@@ -97,6 +97,9 @@ SIMD_INLINE simd_i32 simd_i16_select_gt(simd_i32 a, simd_i32 b, simd_i32 yes, si
   return _mm512_mask_blend_epi16(_mm512_cmpgt_epi16_mask(a, b), no, yes);
 }
 /* Loads 2 * SIMD_WIDTH unsigned bytes and widens them to 16 bits. */
+SIMD_INLINE simd_i32 simd_i16_load_i8(const int8_t *p) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
 SIMD_INLINE simd_i32 simd_i16_load_u8(const uint8_t *p) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }

@@ -119,6 +119,7 @@ SIMD_INLINE simd_i32 simd_i16_select_gt(simd_i32 a, simd_i32 b, simd_i32 yes, si
   return vbslq_s32(vreinterpretq_u32_u16(simd_i16_gt(a, b)), yes, no);
 }
 /* Loads 2 * SIMD_WIDTH unsigned bytes and widens them to 16 bits. */
+SIMD_INLINE simd_i32 simd_i16_load_i8(const int8_t *p) { return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p))); }
 SIMD_INLINE simd_i32 simd_i16_load_u8(const uint8_t *p) { return vreinterpretq_s32_u16(vmovl_u8(vld1_u8(p))); }
 /* Returns the sum of all 32-bit lanes, which wraps. */
 SIMD_INLINE int32_t simd_i32_sum(simd_i32 a) { return vaddvq_s32(a); }

@@ -131,6 +131,10 @@ SIMD_INLINE simd_i32 simd_i16_select_gt(simd_i32 a, simd_i32 b, simd_i32 yes, si
   return _mm_or_si128(_mm_and_si128(bits, yes), _mm_andnot_si128(bits, no));
 }
 /* Loads 2 * SIMD_WIDTH unsigned bytes and widens them to 16 bits. */
+SIMD_INLINE simd_i32 simd_i16_load_i8(const int8_t *p) {
+  const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)p);
+  return _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+}
 SIMD_INLINE simd_i32 simd_i16_load_u8(const uint8_t *p) {
   return _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)p), _mm_setzero_si128());
 }

@@ -45,36 +45,40 @@ static void offer(const similar_search *s, size_t asking, size_t answering, int3
 }
 
 static void offer_both(const similar_search *s, size_t one, size_t other, int32_t product) {
-  if (s->scale[other] == 0.0) return; /* `one` was checked */
+  if (s->scale[one] == 0.0 || s->scale[other] == 0.0) return;
   offer(s, one, other, product);
   offer(s, other, one, product);
 }
 
-/* Compares a vector with the vectors first to end - 1. */
-static void compare_with(const similar_search *s, size_t one, size_t first, size_t end) {
-  const int8_t *vector = s->vectors + one * s->length;
-  int32_t products[DOT_ANSWERS];
-  size_t k = first;
-  for (; k + DOT_ANSWERS <= end; k += DOT_ANSWERS) {
-    s->dot(vector, s->vectors + k * s->length, s->length, s->length, products);
-    for (size_t i = 0; i < DOT_ANSWERS; i++) offer_both(s, one, k + i, products[i]);
-  }
-  for (; k < end; k++) { /* remaining vectors, one by one, with stride 0 */
-    s->dot(vector, s->vectors + k * s->length, 0, s->length, products);
-    offer_both(s, one, k, products[0]);
-  }
+static dot_vectors vectors_from(const similar_search *s, size_t first, bool is_one) {
+  return (dot_vectors){s->vectors + first * s->length, is_one ? 0 : s->length};
 }
+
+/* Compares the vectors i to i_end - 1 with the vectors k to k_end - 1, each pair once: of a vector of both, with later
+ * vectors alone. */
+static void compare_tile(const similar_search *s, size_t i, size_t i_end, size_t k, size_t k_end, bool is_same_block) {
+  int32_t products[DOT_ASKING][DOT_ANSWERS];
+  if (is_same_block && k_end <= i + 1) return;
+  const bool is_full = i_end - i == DOT_ASKING && k_end - k == DOT_ANSWERS;
+  if (is_full) s->dot(vectors_from(s, i, false), vectors_from(s, k, false), s->length, products);
+  for (size_t a = i; a < i_end; a++)
+    for (size_t b = is_same_block && k <= a ? a + 1 : k; b < k_end; b++) {
+      if (!is_full) s->dot(vectors_from(s, a, true), vectors_from(s, b, true), s->length, products);
+      offer_both(s, a, b, is_full ? products[a - i][b - k] : products[0][0]);
+    }
+}
+
+static size_t smaller_of(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Compares a block with another, or the vectors of one block with each other. */
 static void compare_blocks(const similar_search *s, size_t one, size_t other) {
-  const size_t first = one * s->block, end = first + s->block < s->count ? first + s->block : s->count;
-  const size_t begin = other * s->block, limit = begin + s->block < s->count ? begin + s->block : s->count;
+  const size_t first = one * s->block, end = smaller_of(first + s->block, s->count);
+  const size_t begin = other * s->block, limit = smaller_of(begin + s->block, s->count);
   for (size_t at = begin; at < limit; at += CACHED_VECTORS) {
-    const size_t until = limit - at < CACHED_VECTORS ? limit : at + CACHED_VECTORS;
-    for (size_t i = first; i < end; i++) {
-      const size_t from = one != other || at > i ? at : i + 1; /* within a block only later vectors */
-      if (s->scale[i] != 0.0 && from < until) compare_with(s, i, from, until);
-    }
+    const size_t until = smaller_of(limit, at + CACHED_VECTORS);
+    for (size_t i = first; i < end; i += DOT_ASKING)
+      for (size_t k = at; k < until; k += DOT_ANSWERS)
+        compare_tile(s, i, smaller_of(i + DOT_ASKING, end), k, smaller_of(k + DOT_ANSWERS, until), one == other);
   }
 }
 
@@ -88,12 +92,11 @@ static void compare_task(void *job, int32_t chunk, int32_t worker) {
 static void scale_chunk(void *job, int32_t chunk, int32_t worker) {
   similar_search *s = job;
   const size_t first = (size_t)chunk * SCALE_CHUNK;
-  int32_t squares[DOT_ANSWERS];
+  int32_t squares[DOT_ASKING][DOT_ANSWERS];
   (void)worker;
   for (size_t i = first; i < s->count && i < first + SCALE_CHUNK; i++) {
-    const int8_t *vector = s->vectors + i * s->length;
-    s->dot(vector, vector, 0, s->length, squares);
-    s->scale[i] = squares[0] > 0 ? 1.0 / sqrt((double)squares[0]) : 0.0;
+    s->dot(vectors_from(s, i, true), vectors_from(s, i, true), s->length, squares);
+    s->scale[i] = squares[0][0] > 0 ? 1.0 / sqrt((double)squares[0][0]) : 0.0;
     s->found[i] = 0;
   }
 }
