@@ -68,6 +68,7 @@ build() {
 
 # Levels of vector code that these builds do not compile again: the first build's tests and the address sanitizer's run them.
 to_avx2=(-DHARTSIFT_COMPILER_HAS_avx512=OFF -DHARTSIFT_COMPILER_HAS_avx512vnni=OFF)
+to_sse2=("${to_avx2[@]}" -DHARTSIFT_COMPILER_HAS_avx2=OFF)
 
 # programs FOLDER...: the targets of tests/FOLDER's C tests, in one line.
 programs() {
@@ -86,7 +87,7 @@ build_asan() {
 
 # Without a GPU the CUDA part is compiled for one architecture, with the tests that test_cuda runs.
 build_cuda() {
-  local architectures=90-real options=("${to_avx2[@]}") wanted
+  local architectures=90-real options=("${to_sse2[@]}") wanted
   if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*/*.cu' >/dev/null; then return 0; fi
   wanted="hartsift_products tests/api/all $(programs api prim)"
   if has_gpu; then architectures=native options=() wanted=""; fi
@@ -94,16 +95,9 @@ build_cuda() {
 }
 
 # Runs with the processors left by the first build's tests, whose longest programs wait for others or run alone.
-build_the_others() {
+build_asan_meanwhile() {
   renice -n 19 -p "$BASHPID" >/dev/null || true
   build_asan || true
-  build tsan tsan "${threaded_tests[*]/#*./test_}" "${to_avx2[@]}" || true
-  build fuzz fuzz fuzz_targets || true
-  build_cuda || true
-  # Whole runs have the long form at the end.
-  if [ "$whole" = no ] && command -v x86_64-w64-mingw32-gcc >/dev/null; then
-    step "other systems" bash tests/other_systems.sh "$python" "$results/windows.xml" short || true
-  fi
 }
 
 # run_tests NAME CTEST_OPTION...: tests of build NAME. All output goes to the results, only failures to the terminal.
@@ -152,17 +146,26 @@ test_cuda() {
   PYTEST_ADDOPTS="${ignored[*]}" run_tests cuda-check --test-dir build/cuda-check "${chosen[@]}"
 }
 
-# The tests of the later builds: those with the address sanitizer, which are half of them, and meanwhile the others, whose
-# output follows. A GPU's tests have the machine for themselves.
+# The other builds, each with its tests. A GPU's tests have the machine for themselves, later.
+build_and_test_the_others() {
+  build tsan tsan "${threaded_tests[*]/#*./test_}" "${to_avx2[@]}" || true
+  test_tsan
+  build fuzz fuzz fuzz_targets || true
+  test_fuzz
+  build_cuda || true
+  if ! has_gpu; then test_cuda; fi
+  # Whole runs have the long form at the end.
+  if [ "$whole" = no ] && command -v x86_64-w64-mingw32-gcc >/dev/null; then
+    step "other systems" bash tests/other_systems.sh "$python" "$results/windows.xml" short || true
+  fi
+}
+
+# The tests with the address sanitizer, which are half of the later ones, and meanwhile the others, whose output follows: what
+# has one process, such as configuring or the longest test, leaves its processors to the other half.
 test_the_others() {
-  local all=$jobs meanwhile
-  jobs=$(((all + 1) / 2))
-  {
-    test_tsan
-    test_fuzz
-    if ! has_gpu; then test_cuda; fi
-  } >"$results/meanwhile.log" 2>&1 &
-  meanwhile=$! jobs=$all
+  local meanwhile
+  build_and_test_the_others >"$results/meanwhile.log" 2>&1 &
+  meanwhile=$!
   test_asan
   wait "$meanwhile" || true
   cat "$results/meanwhile.log"
@@ -189,10 +192,10 @@ if [ "${#summary_options[@]}" -eq 0 ]; then
   python=$(command -v python3)
   build cpu cpu "" || true
 fi
-build_the_others &
-others=$!
+build_asan_meanwhile &
+asan=$!
 run_tests cpu --preset cpu --parallel "$jobs"
-wait "$others"
+wait "$asan"
 test_the_others
 if [ "$whole" = yes ]; then
   step "other machines" bash tests/other_machines.sh || true

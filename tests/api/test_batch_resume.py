@@ -223,12 +223,12 @@ class Resuming(EndlessCase):
             self.assertIn("30 done", errors)
 
     def test_killed_at_any_moment(self):
-        self.endless_list_of(scenes(50, "120x90"))
+        self.endless_list_of(scenes(25 if is_short() else 50, "120x90"))
         self.batch("list.txt", "-o", "whole")
         generator = random.Random(1)
         for _ in range(2 if is_short() else 4):
             shutil.rmtree(self.path("out"), ignore_errors=True)
-            for _ in range(4):
+            for _ in range(3 if is_short() else 4):
                 run = self.start("endless.txt", "-o", "out", "--resume")
                 wanted = self.rows_done() + generator.randrange(0, 12)
                 self.wait_for(lambda: self.rows_done() >= wanted)
@@ -531,10 +531,11 @@ class Databases(EndlessCase):
         self.batch("list.txt", "-o", "absent/out.db", status=FAILED)
 
     def test_killed_at_any_moment(self):
-        self.endless_list_of(scenes(50, "120x90"))
+        count = 25 if is_short() else 50
+        self.endless_list_of(scenes(count, "120x90"))
         self.batch("list.txt", "-o", "whole.db")
         generator = random.Random(2)
-        for number in range(6):
+        for number in range(4 if is_short() else 6):
             rows = self.size("out.db.manifest.journal")
             run = self.start("endless.txt", "-o", "out.db", "--resume")
             # In every other round, kills between two commits, which are a second apart; in the others, before or after
@@ -543,7 +544,7 @@ class Databases(EndlessCase):
             time.sleep(0.3 * generator.random())  # the moment is arbitrary, because the result does not depend on it
             self.end(run, signal.SIGKILL)
         self.batch("list.txt", "-o", "out.db", "--resume")
-        self.assertEqual(self.content()[:50], self.content("whole.db"))
+        self.assertEqual(self.content()[:count], self.content("whole.db"))
         self.assertEqual(self.read("out.db.manifest.csv"), self.read("whole.db.manifest.csv"))
 
 

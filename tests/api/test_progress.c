@@ -6,6 +6,8 @@
 
 #include "tests/support/test.h"
 
+#include "tests/support/extent.h"
+
 /* Arguments that a progress function received. */
 typedef struct teller {
   int calls, end_at; /* number of the call that cancels, from 1; 0: none */
@@ -40,7 +42,7 @@ static void listen(int end_at) {
 BEFORE_TESTS() {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 2;
-  f.image = extraction_scene(320, 240, 4, NULL);
+  f.image = extent_is_short() ? extraction_scene(160, 120, 4, NULL) : extraction_scene(320, 240, 4, NULL);
   f.context = extraction_context(&o);
   f.expected = extraction_run(f.context, &f.image);
   feature_maker_fill(&f.many, 700, FEATURES_U8, 1);
@@ -217,13 +219,14 @@ TEST(slices_do_not_show) {
 
 /* The octaves of this picture use fused passes. However the pass ends, the reported work adds up. */
 TEST(large_octaves_add_up) {
-  scoped_image large = extraction_scene(1300, 1250, 5, NULL);
+  scoped_image large =
+      extent_is_short() ? extraction_scene(1030, 1020, 5, NULL) : extraction_scene(1300, 1250, 5, NULL);
   for (int32_t threads = 1; threads <= 2; threads++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.threads = threads;
     scoped_context *c = extraction_context(&o);
     hs_status status = HS_ERR_CANCELLED;
-    for (int n = 1; status != HS_OK; n += n / 2 + 1) {
+    for (int n = 1; status != HS_OK; n += (extent_is_short() ? 2 * n : n / 2) + 1) {
       scoped_features got = {0};
       f.told = (teller){.end_at = n, .thread = pthread_self()};
       assert_int_equal(hs_set_progress(c, tell, &f.told), HS_OK);

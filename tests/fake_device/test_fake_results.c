@@ -11,6 +11,7 @@
 #include "pipeline/device/cuda_result_pool.h"
 #include "pipeline/frame/in_flight.h"
 #include "pipeline/include/hartsift_cuda.h"
+#include "tests/support/extent.h"
 #include "tests/support/fake_device/fake_device.h"
 
 /* Pictures whose results are large enough to borrow, and a small one whose result is copied. */
@@ -46,7 +47,7 @@ FAKE_TEST(test_lists_outlive_frames) {
   extraction_check_equal(&small_expected, &second, "few features");
   extraction_check_equal(&expected, &first, "kept over two frames");
   const int64_t alive = fake.alive;
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < (extent_is_short() ? 8 : 20); i++) {
     assert_int_equal(hs_extract(c, i % 2 ? &large : &other, NULL, i % 3 ? &first : &second), HS_OK);
     extraction_check_equal(i % 2 ? &expected : &other_expected, i % 3 ? &first : &second, "one of two lists");
   }
@@ -102,12 +103,13 @@ static void *free_list(void *features) {
 /* Images are extracted alone and in groups, while other threads free lists. */
 FAKE_TEST(test_in_flight) {
   enum { IMAGES = 40, KEPT = 12 };
+  const int images = extent_is_short() ? IMAGES / 2 : IMAGES;
   hs_context *c = fake_context(8);
   hs_features kept[KEPT] = {{0}};
   pthread_t threads[IMAGES];
-  for (int done = 0, submitted = 0; done < IMAGES;) {
+  for (int done = 0, submitted = 0; done < images;) {
     const hs_image *image = submitted % 3 == 0 ? &large : submitted % 3 == 1 ? &other : &small;
-    if (submitted < IMAGES && hs_submit(c, image, NULL) == HS_OK) {
+    if (submitted < images && hs_submit(c, image, NULL) == HS_OK) {
       submitted++;
       continue;
     }
@@ -186,7 +188,7 @@ FAKE_TEST(test_more_workers) {
 /* Pictures in flight have more features than the results' initial capacity, so frames are repeated until the number is
  * known. Pictures of another size do not change the estimate. */
 FAKE_TEST(test_more_than_expected) {
-  enum { IMAGES = 24 };
+  const int images = extent_is_short() ? 8 : 24;
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   scoped_image dense = extraction_scene(700, 500, 3, NULL);
   scoped_features all = extraction_once(&o, &dense), found = {0};
@@ -196,7 +198,7 @@ FAKE_TEST(test_more_than_expected) {
   assert_true(all.count > 1024 + 1400);
   scoped_context *c = fake_context(2);
   for (int round = 0; round < 2; round++) {
-    for (int i = 0; i < IMAGES; i++) {
+    for (int i = 0; i < images; i++) {
       assert_int_equal(hs_submit(c, i % 2 ? &small : &dense, NULL), HS_OK);
       assert_int_equal(hs_wait(c, &found), HS_OK);
       extraction_check_equal(i % 2 ? &small_expected : &all, &found, "more than there was room for");
@@ -284,6 +286,7 @@ TEST(test_where_pictures_lie) {
   part.stride_bytes = 1300;
   for (int i = 0; i < 1204 * 790; i++) ((uint8_t *)(uintptr_t)mask.data)[i] &= 64;
   o.max_features = 400;
+  if (extent_is_short()) o.first_octave = 0; /* a quarter of the samples, from the same pictures */
   hs_features plain = extraction_once(&o, &part), masked = {0}, found = {0};
   hs_context *cpu = extraction_context(&o);
   assert_int_equal(hs_extract(cpu, &part, &mask, &masked), HS_OK);

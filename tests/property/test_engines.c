@@ -13,7 +13,7 @@
 static hs_image scene, half_mask; /* inputs of the sweeps */
 
 static int set_up(void **state) {
-  const int32_t width = extent_is_short() ? 213 : 317, height = extent_is_short() ? 161 : 239;
+  const int32_t width = extent_is_short() ? 161 : 317, height = extent_is_short() ? 125 : 239;
   scene = extraction_scene(width, height, 5, NULL);
   half_mask = extraction_scene(width, height, 8, NULL);
   for (int i = 0; i < width * height; i++) ((uint8_t *)(uintptr_t)half_mask.data)[i] &= 64;
@@ -375,7 +375,7 @@ ENGINE_TEST(ON_GPU, test_small_affine_pictures) {
 /* There are so many affine keypoints that lists overflow at first and each warp processes several; some shapes are
  * long. */
 ENGINE_TEST(ON_GPU, test_many_affine) {
-  const int32_t side = extent_is_short() ? 300 : 600;
+  const int32_t side = extent_is_short() ? 240 : 600;
   scoped_image image = extraction_scene(side, side, 3, NULL);
   hs_options o = engine_options(HS_PROFILE_LOWE);
   o.affine = 1;

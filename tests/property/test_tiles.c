@@ -14,8 +14,8 @@
 enum { MIB = 1 << 20 };
 
 /* large: for options with windows so wide that a small picture fits into one tile with its halo. A GPU needs larger
- * pictures for tiles. */
-static hs_image scene, large;
+ * pictures for tiles. medium: in the short form, for windows that it divides. */
+static hs_image scene, medium, large;
 
 /* Returns a profile's options, with a different number of threads for each profile. */
 static hs_options options_of(int profile) {
@@ -102,13 +102,15 @@ static size_t check_within(const hs_options *untiled, const hs_image *image, con
   return count;
 }
 
-/* Checks the smallest tiles, larger ones, and tiles just below the whole picture; on a GPU, two of these three. */
+/* Checks the smallest tiles, larger ones, and tiles just below the whole picture; on a GPU, two of these three. The
+ * short form leaves out the second or the third, in turn. */
 static size_t check_sizes(const hs_options *o, const hs_image *image, const hs_image *mask, const char *what) {
   const uint64_t least = least_bytes(o, image), whole = whole_bytes(o, image), part = (whole - least) / 16;
   assert_true(least < whole);
   const uint64_t cpu[] = {least, least + 4 * part, whole - 2 * part}, gpu[] = {least + part, least + 8 * part};
   size_t count = 0;
   for (int i = 0; i < (engine_is_gpu() ? 2 : 3); i++) {
+    if (!engine_is_gpu() && i > 0 && !extent_pairs((size_t)o->profile, (size_t)i - 1, 2)) continue;
     if (engine_is_gpu() && i == 0 && o->profile != HS_PROFILE_LOWE) continue;
     const uint64_t most = engine_is_gpu() ? gpu[i] : cpu[i];
     if (query_within(*o, image, most) < query(o, image)) count = check_within(o, image, mask, most, what);
@@ -172,7 +174,8 @@ ENGINE_TEST(ON_ALL, test_spots) {
                           : !extent_pairs((size_t)profile, (size_t)fine, 2))
         continue;
       hs_options o = options_of(profile);
-      scoped_image image = extraction_spots(fine ? 8 : 16, engine_is_gpu() ? 613 : 413, engine_is_gpu() ? 551 : 351);
+      const int32_t width = engine_is_gpu() ? 613 : extent_is_short() ? 331 : 413, height = width - 62;
+      scoped_image image = extraction_spots(fine ? 8 : 16, width, height);
       o.contrast = 0.0f;
       o.edge = 1000.0f;
       o.first_octave = 0;
@@ -273,10 +276,11 @@ ENGINE_TEST(ON_ALL, test_changes) {
         continue;
       if (!engine_is_gpu() && !extent_pairs(i / 2, (size_t)profile / 3, 2)) continue;
       hs_options o = options_of(profile);
-      o.contrast = is_large && engine_is_gpu() ? 0.02f : 0.01f;
+      o.contrast = is_large && (engine_is_gpu() || extent_is_short()) ? 0.02f : 0.01f;
       o.first_octave = is_large || engine_is_gpu() ? -1 : (int32_t)(i % 2) - 1;
       changes[i].make(&o);
-      const hs_image *image = is_large ? &large : &scene;
+      const bool is_medium = extent_is_short() && !engine_is_gpu() && changes[i].make != pool_few_scales;
+      const hs_image *image = !is_large ? &scene : is_medium ? &medium : &large;
       const uint64_t most = is_large && !engine_is_gpu() ? whole_bytes(&o, image) - 1 : tiling_bytes(&o, image);
       assert_true(check_within(&o, image, NULL, most, changes[i].what) > 0);
     }
@@ -467,7 +471,8 @@ ENGINE_TEST(ON_CPU, test_too_little) {
 /* A limit that suffices for a new context also suffices for a context whose lists an earlier frame enlarged. */
 ENGINE_TEST(ON_CPU, test_after_long_lists) {
   hs_options o = options_of(HS_PROFILE_LOWE);
-  scoped_image dense = extraction_spots(16, 413, 351), wide = extraction_scene(700, 600, 3, NULL);
+  const int32_t width = extent_is_short() ? 331 : 413, wider = width * 17 / 10;
+  scoped_image dense = extraction_spots(16, width, width - 62), wide = extraction_scene(wider, wider - 100, 3, NULL);
   scoped_features f = {0};
   scoped_context *c = NULL;
   o.contrast = 0.0f;
@@ -493,5 +498,6 @@ ENGINE_TEST(ON_CPU, test_after_long_lists) {
 
 BEFORE_TESTS() {
   scene = engine_is_gpu() ? extraction_scene(437, 353, 7, NULL) : extraction_scene(263, 187, 7, NULL);
+  medium = extraction_scene(560, 400, 4, NULL);
   large = extraction_scene(811, 587, 4, NULL);
 }

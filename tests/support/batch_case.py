@@ -11,7 +11,7 @@ import termios
 import time
 import unittest
 
-from command_case import COMMAND, FAILED, CommandCase, built_with
+from command_case import COMMAND, FAILED, CommandCase, built_with, is_short
 
 
 def blots(width, height, seed):
@@ -109,8 +109,9 @@ class EndlessCase(BatchCase):
     ends the run, however fast the machine is."""
 
     def endless_list_of(self, names):
+        size = "160x120" if is_short() else "320x240"
         self.list_of(names)
-        self.list_of([*names, *(f"@scene:320x240:{seed}" for seed in range(1, 20001))], "endless.txt")
+        self.list_of([*names, *(f"@scene:{size}:{seed}" for seed in range(1, 20001))], "endless.txt")
 
     def assert_same_outputs(self):
         """Checks the outputs of the first images; outputs of others may also exist."""

@@ -6,6 +6,7 @@
 #include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
+#include "tests/support/extent.h"
 #include "tests/support/extraction.h"
 #include "tests/support/scratch_folder.h"
 
@@ -42,6 +43,7 @@ static hs_features expected_of(hs_options options, const image_file *file, const
 
 size_t rows_check_file(const hs_options *options, const image_file *file, const hs_load_options *load,
                        const char *what) {
+  static size_t calls; /* in the short form every second call also reads the file from memory */
   scoped_folder folder = scratch_folder_new();
   char path[SCRATCH_PATH_BYTES];
   counted_allocator counter = {0};
@@ -56,8 +58,10 @@ size_t rows_check_file(const hs_options *options, const image_file *file, const 
   extraction_check_equal(&expected, &got, what);
   const size_t results = got.capacity * (sizeof *got.keypoints + extraction_descriptor_bytes(&got));
   const size_t most = counter.most_bytes > results ? counter.most_bytes - results : 0;
-  assert_int_equal(hs_extract_encoded(c, file->bytes, file->size, load, NULL, &got), HS_OK);
-  extraction_check_equal(&expected, &got, what);
+  if (extent_pairs(calls++, 0, 2)) {
+    assert_int_equal(hs_extract_encoded(c, file->bytes, file->size, load, NULL, &got), HS_OK);
+    extraction_check_equal(&expected, &got, what);
+  }
   if (expected.count < 20) fail_msg("%s: %zu features", what, expected.count);
   hs_features_free(&got);
   hs_features_free(&expected);
