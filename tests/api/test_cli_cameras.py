@@ -24,7 +24,7 @@ class CameraCase(BatchCase):
     def setUp(self):
         super().setUp()
         os.mkdir(self.path("photos"))
-        self.run_it("draw", f"@scene:{WIDTH}x{HEIGHT}:5", "-o", "plain.jpg", "--max-features", "1", "-q")
+        self.make_once("draw", f"@scene:{WIDTH}x{HEIGHT}:5", "--max-features", "1", "-q", "-o", "plain.jpg")
         jpeg = self.read("plain.jpg")
         photos = {
             "a": with_exif(jpeg, exif=equivalent_focal_length(28), gps=position(*OPERA)),
@@ -192,7 +192,7 @@ class FolderCase(CameraCase):
         self.photos = [name for names in self.folders.values() for name in names]
 
     def add(self, photos, *options, name="d.db", status=0):
-        return self.run_it("extract", *photos, "--image-path", "photos", "-o", name, "-q", "--max-features", "20", *options,
+        return self.run_it("extract", *photos, "--image-path", "photos", "-o", name, "-q", "--max-features", "20", "--first-octave", "0", *options,
                            status=status)[1]
 
     def of_images(self, name="d.db"):

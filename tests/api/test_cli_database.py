@@ -33,8 +33,8 @@ class Case(CommandCase):
 
     def scene(self):
         """Returns rows of a generated picture, 60 pixels wider than a view."""
-        self.run_it("draw", f"@scene:{WIDTH + 60}x{HEIGHT}:5", "-o", "scene.ppm", "--max-features", "1", "--circle-scale",
-                    "0.1", "-q")
+        self.make_once("draw", f"@scene:{WIDTH + 60}x{HEIGHT}:5", "--max-features", "1", "--circle-scale", "0.1", "-q", "-o",
+                       "scene.ppm")
         row = 3 * (WIDTH + 60)
         pixels = self.read("scene.ppm")[-row * HEIGHT:]
         return [pixels[row * y:row * (y + 1):3] for y in range(HEIGHT)]

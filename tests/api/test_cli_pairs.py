@@ -333,11 +333,11 @@ class Places(PairsCase):
 
     def setUp(self):
         super().setUp()
-        self.run_it("draw", f"@scene:{WIDTH}x{HEIGHT}:3", "-o", "plain.jpg", "--max-features", "1", "-q")
+        self.make_once("draw", f"@scene:{WIDTH}x{HEIGHT}:3", "--max-features", "1", "-q", "-o", "plain.jpg")
         plain = self.read("plain.jpg")
         for name, place in self.PLACES.items():
             self.write(name, with_exif(plain, gps=position(*place)) if place else plain)
-        self.extract(*self.PLACES, "-o", "d.db", "-q", "--max-features", "50")
+        self.make_once("extract", *self.PLACES, "-q", "--max-features", "50", "-o", "d.db")
 
     def test_within_metres(self):
         # As in COLMAP, h has no position because it has no altitude. To the north of a: b 11.1 m, c 33.4 m; d and g

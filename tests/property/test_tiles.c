@@ -471,8 +471,9 @@ ENGINE_TEST(ON_CPU, test_too_little) {
 /* A limit that suffices for a new context also suffices for a context whose lists an earlier frame enlarged. */
 ENGINE_TEST(ON_CPU, test_after_long_lists) {
   hs_options o = options_of(HS_PROFILE_LOWE);
-  const int32_t width = extent_is_short() ? 331 : 413, wider = width * 17 / 10;
-  scoped_image dense = extraction_spots(16, width, width - 62), wide = extraction_scene(wider, wider - 100, 3, NULL);
+  const bool is_short = extent_is_short();
+  scoped_image dense = is_short ? extraction_spots(16, 331, 269) : extraction_spots(16, 413, 351);
+  scoped_image wide = is_short ? extraction_scene(520, 420, 3, NULL) : extraction_scene(700, 600, 3, NULL);
   scoped_features f = {0};
   scoped_context *c = NULL;
   o.contrast = 0.0f;

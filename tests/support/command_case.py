@@ -93,6 +93,8 @@ def read_ppm(data):
 
 
 class CommandCase(unittest.TestCase):
+    made = {}  # contents of files by the arguments that make them, for all tests of a program
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -124,6 +126,13 @@ class CommandCase(unittest.TestCase):
         errors = run.stderr.decode("utf-8", "replace")
         self.assertEqual(run.returncode, status, f"{arguments}: {errors}")
         return run.stdout, errors
+
+    def make_once(self, *arguments):
+        """Writes the file that the command makes with these arguments, of which the last is its name. Runs it only once."""
+        if arguments not in self.made:
+            self.run_it(*arguments)
+            self.made[arguments] = self.read(arguments[-1])
+        return self.write(arguments[-1], self.made[arguments])
 
     def extract(self, *arguments, **settings):
         return self.run_it("extract", *arguments, **settings)

@@ -8,7 +8,7 @@
 #  include "pipeline/include/hartsift_cuda.h"
 #endif
 
-enum { SIDE = 200, SIDE_SHORT = 150, FEATURES_MIN = 20, IN_FLIGHT = 6, CELLS_ON_DEVICE_MAX = 1 << 16 };
+enum { SIDE = 200, FEATURES_MIN = 20, IN_FLIGHT = 6, CELLS_ON_DEVICE_MAX = 1 << 16 };
 
 hs_device engine_device = HS_DEVICE_CPU;
 hs_image engine_scene;
@@ -52,7 +52,7 @@ hs_options engine_options(hs_profile profile) {
 int engine_scene_set_up(void **state) {
   (void)state;
   const char *wanted = getenv("HARTSIFT_TEST_SIDE");
-  const int32_t side = wanted ? (int32_t)strtol(wanted, NULL, 10) : extent_is_short() ? SIDE_SHORT : SIDE;
+  const int32_t side = wanted ? (int32_t)strtol(wanted, NULL, 10) : SIDE;
   engine_scene = extraction_scene(side, side, 7, NULL);
   return 0;
 }

@@ -25,8 +25,7 @@ static inline bool engine_is_gpu(void) { return engine_device != HS_DEVICE_CPU; 
 /* Returns a profile's options for the current engine. */
 hs_options engine_options(hs_profile profile);
 
-/* A square scene of 200 pixels a side, 150 in the short form; HARTSIFT_TEST_SIDE sets another side, for runs under a
- * GPU sanitizer. Exists from
+/* A square scene of 200 pixels a side; HARTSIFT_TEST_SIDE sets another side, for runs under a sanitizer. Exists from
  * set_up to tear_down. */
 extern hs_image engine_scene;
 int engine_scene_set_up(void **state);
