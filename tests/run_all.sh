@@ -12,7 +12,7 @@
 #   faults.*           at three calls of each kind, not at every one
 #   asan               without api.slurm, agree.windows_simd and the saved inputs of fuzz.*, which the fuzz build runs
 #   fuzz               three seconds of new inputs for each target (tests/fuzz/run.sh searches longer)
-#   cuda, without GPU  the tests that choose a device, of library, command and Python package; no program that needs one
+#   cuda, without GPU  the tests that choose a device, of library, command and Python package, in their short form
 #   other systems      one build each for Windows and macOS, without codecs, and few tests in Wine
 # --whole, for releases, runs everything, the machines of tests/other_machines.sh, and the long form of
 # tests/other_systems.sh: hours. HARTSIFT_TESTS=whole does so for one test:
@@ -134,16 +134,17 @@ test_fuzz() {
 # others have run with the first build.
 test_cuda() {
   local same='layout|style|places|attacks|documents|float_environment|no_codecs|packages|python_package|python_ray|slurm'
-  local chosen ignored=()
+  local chosen ignored=() extent=whole
   if [ "$whole" = no ]; then
+    extent=short
     same+='|batch_earlier|batch_resume|driver_on_aarch64|examples_in_python|fault_folders|match_stops|merge|nvcc_choice|pages'
     same+='|cli_(cameras|database|doubtful|earlier_matches|exif|hostile|image_files|levels|pairs|pictures|scale|sizes)'
     ignored=(--ignore-glob='*/test_'{add_to_colmap,colmap_database,feature_lists,judging,only_files,opencv_calls,opencv_drop_in}.py)
     ignored+=(--ignore-glob='*/test_'{pairs,parquet,patches,projects,reconstruct,retrieval,smaller_pictures,types}.py)
   fi
   chosen=(--parallel "$jobs" -L 'api|prim' -E "^api\.($same)$")
-  if has_gpu; then chosen=(-E '^api\.python_ray$') ignored=(); fi
-  PYTEST_ADDOPTS="${ignored[*]}" run_tests cuda-check --test-dir build/cuda-check "${chosen[@]}"
+  if has_gpu; then chosen=(-E '^api\.python_ray$') ignored=() extent=${HARTSIFT_TESTS-}; fi
+  HARTSIFT_TESTS=$extent PYTEST_ADDOPTS="${ignored[*]}" run_tests cuda-check --test-dir build/cuda-check "${chosen[@]}"
 }
 
 # The other builds, each with its tests. A GPU's tests have the machine for themselves, later.

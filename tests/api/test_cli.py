@@ -14,7 +14,7 @@ import unittest
 
 # In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import COMMAND, CommandCase, DONE, FAILED, NO_DEVICE, USAGE, is_short, main, pgm
+from command_case import COMMAND, CommandCase, DONE, FAILED, NO_DEVICE, USAGE, is_sanitized, is_short, main, pgm
 
 SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "convolve", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
@@ -530,7 +530,7 @@ class Machine(CommandCase):
         self.assertEqual({stages[name] for name in ("blur", "detect", "orient", "describe")}, {"ref"})
 
     # Under a sanitizer each selftest takes as long as all other tests of this file.
-    if not is_short():
+    if not (is_short() and is_sanitized()):
         def test_selftest_as_json(self):
             facts = json.loads(self.run_it("selftest", "--json")[0])
             self.assertTrue(facts["agree"])

@@ -56,12 +56,18 @@ def built_with(part):
     return bool(json.loads(subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=True).stdout)["build"].get(part))
 
 
-def is_short():
-    """Whether tests take their short form, as in extent.h: under the address sanitizer, or as HARTSIFT_TESTS says."""
-    if not COMMAND or os.environ.get("HARTSIFT_TESTS") in ("whole", "short"):
-        return os.environ.get("HARTSIFT_TESTS") == "short"
+def is_sanitized():
+    """Whether the command was built with the address sanitizer."""
+    if not COMMAND:
+        return False
     with open(COMMAND, "rb") as program:
         return b"__asan_init" in program.read()
+
+
+def is_short():
+    """Whether tests take their short form, as in extent.h: under the address sanitizer, or as HARTSIFT_TESTS says."""
+    wanted = os.environ.get("HARTSIFT_TESTS")
+    return wanted == "short" or wanted != "whole" and is_sanitized()
 
 
 def main():
