@@ -136,6 +136,7 @@ int32_t hs_version_number(void) { return HS_VERSION_NUMBER; }
 
 int32_t hs_method_version(void) { return HS_METHOD_VERSION; }
 
+_Static_assert(HS_METHOD_VERSION_AFFINE > HS_METHOD_VERSION, "what changes plain features changes affine ones too");
 int32_t hs_method_version_affine(void) { return HS_METHOD_VERSION_AFFINE; }
 
 const char *hs_version_string(void) {

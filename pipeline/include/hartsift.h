@@ -4,7 +4,7 @@
  * Extracts Lowe's scale-invariant keypoints and descriptors (IJCV 2004) from images
  * in memory or in files: doubled input, sequential Gaussian pyramid, full sub-sample
  * refinement, every orientation, complete descriptor windows. For one image, one set
- * of options and one HS_METHOD_VERSION the result is the same sequence of bytes from
+ * of options and one method version the result is the same sequence of bytes from
  * every backend (plain C, every SIMD level, any number of threads, GPU). Presets
  * ("profiles") reproduce the parameters of OpenCV, VLFeat and COLMAP.
  *
@@ -27,7 +27,8 @@
  *     fields; 0 in such a field keeps the old meaning. Structs used in arrays (hs_keypoint, hs_match_pair, ...) never
  *     grow.
  *   - Values of enumerations and statuses are only added; hs_status_class_of knows the class of later ones, too.
- *   - hs_version_number() says which library runs. The bytes of features depend on HS_METHOD_VERSION alone.
+ *   - hs_version_number() says which library runs. The bytes of features depend on HS_METHOD_VERSION alone, of affine
+ *     ones on HS_METHOD_VERSION_AFFINE.
  *
  * Lifetime and threads. A context holds all state: the library has no globals, prints
  * nothing, installs no handlers and never ends the process. One thread at a time may

@@ -41,7 +41,7 @@ def add_extraction_options(parser: argparse.ArgumentParser) -> None:
     reading.add_argument("--strict", action="store_true", help="refuse images whose decoder reports damage")
     reading.add_argument("--value-range", type=_range, default=None, metavar="LOW:HIGH",
                          help="samples that are black and white, as 0:4095 for 12 bits in 16-bit files")
-    reading.add_argument("--readers", type=int, default=None, metavar="N", help="threads that read and decode ahead")
+    reading.add_argument("--readers", type=int, default=None, metavar="N", help="threads that read ahead, and as many that decode")
     add_option_arguments(parser)
 
 

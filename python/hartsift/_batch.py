@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
 
 from . import _library
-from ._errors import ArgumentError, ArrayTypeError, Error, OutOfMemoryError, check, know_fields, make_error
+from ._errors import ArgumentError, ArrayTypeError, Error, check, know_fields, make_error, reason_of
 from ._features import Features, fill_features
 from ._images import ImageLike, Picture, check_sizes, content_of, is_file_source, path_bytes, picture_of_array, picture_of_mask
 from ._images import warn_of_damage, warn_of_range
@@ -350,6 +350,7 @@ class Batch:
         view = found.contents
         with self._lock:
             self._owners.pop(view.index, None)
+        name = "" if not view.name else os.fsdecode(view.name)
         features = error = None
         if view.status != _library.HS_OK:
             error = make_error(view.status, view.message.decode("utf-8", "surrogateescape"))
@@ -358,17 +359,16 @@ class Batch:
                 features = fill_features(
                     lambda reference: library.hs_batch_take_features(self._handle, found, reference), check, self._layout
                 )
-            except MemoryError as failure:  # other images may have room
-                error = OutOfMemoryError(f"out of memory: {failure}", _library.HS_ERR_MEMORY)
-            name = "" if not view.name else os.fsdecode(view.name)
-            warn_of_damage(view.notes.contents, name)
-            warn_of_range(view.notes.contents, name)
+                warn_of_damage(view.notes.contents, name)
+                warn_of_range(view.notes.contents, name)
+            except Exception as failure:  # too little memory, or a warning that is an error; other images may succeed
+                features, error = None, reason_of(failure)
         device = None if view.device < 0 else int(view.device)
         size = (int(view.width), int(view.height))
         priors = priors_of(view.exif.contents)
-        way = library.hs_frame_way_name(view.way).decode()
-        reason = (view.way_reason or b"").decode()
-        return BatchResult(int(view.index), os.fsdecode(view.name), features, error, size, device, priors, way, reason)
+        way = library.hs_frame_way_name(view.way).decode() if error is None else "none"
+        reason = (view.way_reason or b"").decode() if error is None else ""
+        return BatchResult(int(view.index), name, features, error, size, device, priors, way, reason)
 
     def run(self, images: Iterable[ImageLike]) -> Iterator[BatchResult]:
         """Adds images, of which only a bounded number waits for results, ends the batch, and yields the results.

@@ -97,3 +97,13 @@ def check(status: int, message: bytes = b"") -> None:
     """Raises the exception for a status that is not HS_OK."""
     if status != _library.HS_OK:
         raise make_error(status, message.decode("utf-8", "replace"))
+
+
+def reason_of(error: Exception) -> Error:
+    """Converts any exception of an image to an Error, because the failure of an image must not end the others."""
+    if isinstance(error, Error):
+        return error
+    text = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return OutOfMemoryError(f"out of memory: {text}", _library.HS_ERR_MEMORY)
+    return FileError(text, _library.HS_ERR_IO) if isinstance(error, OSError) else ArgumentError(text)

@@ -69,7 +69,6 @@ class Picture:
     owner: object
     on_device: bool = False
     stream: Optional[int] = None
-    exif: Optional[HsExif] = None  # the file's EXIF
 
 
 class LibraryMemory:
@@ -322,7 +321,6 @@ def _load(
     max_image_size: int = 0,
     strict: bool = False,
     value_range: Optional[ValueRange] = None,
-    name: str = "",
     only_files: bool = True,
 ) -> _ImageMemory:
     low, high = checked_range(value_range) or (0.0, 0.0)
@@ -347,7 +345,7 @@ def _load(
     options.exif = ctypes.addressof(memory.exif)
     options.notes = ctypes.addressof(memory.notes)
     check(read(ctypes.byref(options), ctypes.byref(memory.view)), message.value)
-    warn_of_damage(memory.notes, name)
+    warn_of_damage(memory.notes)
     return memory
 
 
@@ -366,7 +364,8 @@ def warn_of_range(notes: HsLoadNotes, name: str) -> None:
     if notes.is_low_range:
         warn(
             f"{name or 'the image'} has samples from {notes.lowest:g} to {notes.highest:g} only: few features or none will be "
-            f"found; give value_range if white is less there, such as value_range=({notes.range_low:g}, {notes.range_high:g})"
+            f"found; give value_range if white is less there, such as value_range=({notes.range_low:g}, {notes.range_high:g}), "
+            "or the whole range of the type if this is meant"
         )
 
 
@@ -411,10 +410,9 @@ def load_memory(
     max_image_size: int = 0,
     strict: bool = False,
     value_range: Optional[ValueRange] = None,
-    name: str = "",
 ) -> _ImageMemory:
     """Decodes a file or its bytes, or renders a scene. max_pixels 0: 2^31."""
-    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict, value_range, name
+    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict, value_range
     encoded = content_of(source)
     if encoded is not None:
         return _load(lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view), *limits)
@@ -431,16 +429,14 @@ def picture_of_file(
     value_range: Optional[ValueRange],
     max_image_size: int = 0,
     strict: bool = False,
-    name: str = "",
 ) -> Picture:
-    """A gray picture from a file, as the command reads it. limits: of pixels and of bytes. name: name of the file, if its
-    bytes were passed."""
-    memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range, name)
+    """A gray picture from a file, as the command reads it. limits: of pixels and of bytes."""
+    memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range)
     if memory.notes.is_low_range:
         kind, itemsize = ("u", 2) if memory.view.type == _library.HS_U16 else ("f", 4)
-        what = os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else name or "the image"
+        what = os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else "the image"
         check_extremes(kind, itemsize, memory.notes.lowest, memory.notes.highest, None, what)
-    return Picture(memory.view, memory, exif=memory.exif)
+    return Picture(memory.view, memory)
 
 
 def fit_mask(mask: Any, view: HsImage) -> Any:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import posixpath
+import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import pyarrow as pa
@@ -147,7 +148,7 @@ class _Inputs:
 def write_whole(system: Any, path: str, tables: Iterator[Any], schema: Any, is_quick: bool = False) -> None:
     """Writes a file under a temporary name and renames it. In object stores a file appears when it is closed. is_quick: as
     of write_arguments."""
-    temporary = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.getpid()}")
+    temporary = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.getpid()}.{threading.get_ident()}")
     try:
         with system.open_output_stream(at(system, temporary)) as stream, pq.ParquetWriter(
             stream, schema, **write_arguments(schema, is_quick)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, 
 import numpy as np
 import pyarrow as pa
 
-from ._errors import ArgumentError, Error, FileError
+from ._errors import ArgumentError, Error, FileError, reason_of
 from ._features import Features
 from ._library import METHOD_VERSION
 from ._matching import Geometry, Model
 from ._names import printable, text_of_name
 from ._pairs import PairMatches, match_many, matching_pairs, shortlist_length
 from ._retrieval import LATITUDE_MAX, LONGITUDE_MAX, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
-from ._sources import reason_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Extraction on a Ray cluster: actors with one context each, fed with batches of images."""
+"""Extraction on a Ray cluster: actors that take tables of images."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import math
 import os
 import posixpath
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
 
@@ -17,12 +18,12 @@ import ray
 import ray.data
 
 from ._arrow import ImageRow, feature_schema, table_of_rows
-from ._errors import ArgumentError
+from ._errors import ArgumentError, reason_of
 from ._merge import write_whole
 from ._names import printable, text_of_name
 from ._options import make_options
 from ._samples import ValueRange, checked_range
-from ._sources import ImageSource, RowStream, find_images, reason_of, resolve
+from ._sources import ImageSource, RowStream, find_images, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
 # slower. It also leaves CPUs for writers. Ray fills nodes up to a half first, so the actors are spread.
 _CLAIM = 0.45
 _BLOCKS_MAX = 4096  # maximum number of blocks of names from a driver, because Ray tracks each of them
+_TURNS = 64
 _FILE_BYTES = 32 << 20  # features in memory that WritingActor writes to one file
 
 
 class ExtractionActor:
-    """An actor with one batch of the library for all tables of images. Ray calls it for two tables at once: while images
-    of one are extracted, those of the next are read, and the results of the last are made and written."""
+    """An actor with one batch of the library for all tables of images. Where Ray can, it calls it for two tables at
+    once: while images of one are extracted, those of the next are read, and the results of the last are made and written.
+    """
 
     def __init__(
         self,
@@ -107,6 +110,7 @@ class WritingActor(ExtractionActor):
         super().__init__(**named)
         self._system, self._folder = resolve(output)
         self._writers = ThreadPoolExecutor(named["readers"])
+        self._turns = [threading.Lock() for _ in range(_TURNS)]
         self._is_quick = self._stream.extraction["device"] == "cuda"
 
     def __call__(self, batch: pa.Table) -> pa.Table:
@@ -114,11 +118,12 @@ class WritingActor(ExtractionActor):
         sources = _sources_of(batch)
         names = b"\0".join(itertools.chain.from_iterable((os.fsencode(one.name), os.fsencode(one.path)) for one in sources))
         key = hashlib.blake2b(names, digest_size=10).hexdigest()
-        writing: List[Future[List[_Written]]] = [
-            self._writers.submit(self._write, some, f"{key}-{number}")
-            for number, some in enumerate(_files_of(self._stream.rows(sources)))
-        ]
-        written = [one for future in writing for one in future.result()]
+        with self._turns[int(key, 16) % _TURNS]:  # a table that Ray repeats has the same files
+            writing: List[Future[List[_Written]]] = [
+                self._writers.submit(self._write, some, f"{key}-{number}")
+                for number, some in enumerate(_files_of(self._stream.rows(sources)))
+            ]
+            written = [one for future in writing for one in future.result()]
         columns = {"image": [text_of_name(one.image) for one in written], "error": [one.error for one in written]}
         return pa.table(columns, schema=pa.schema([("image", pa.string()), ("error", pa.string())]))
 
@@ -155,9 +160,10 @@ def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float, calls: 
         room = have.get("GPU", 0) / num_gpus if num_gpus else have.get("CPU", 1) / num_cpus
         concurrency = max(1, math.floor(room))
     sizes: Dict[str, Any] = {"min_size": 1, "max_size": concurrency, "initial_size": concurrency}
+    together = {"max_concurrent_calls_per_actor": calls, "enable_true_multi_threading": True} if calls > 1 else {}
     try:
-        pool = ray.data.ActorPoolStrategy(**sizes, max_concurrent_calls_per_actor=calls, enable_true_multi_threading=calls > 1)
-    except TypeError:  # an older Ray, which calls an actor for one batch at a time
+        pool = ray.data.ActorPoolStrategy(**sizes, **together)
+    except TypeError:  # an older Ray, which calls an actor for one table at a time
         pool = ray.data.ActorPoolStrategy(**sizes)
     return {
         "compute": pool,
@@ -211,7 +217,7 @@ def extract(
         batch_size: number of images that an actor gets at once; they are repeated if it is lost.
         filesystem: pyarrow's file system of the paths; None: the local one of each node, or that of the URI.
         exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
-        readers: number of threads of an actor that read and decode images in advance; None: one for each of its CPUs.
+        readers: number of threads of an actor that read images, and as many that decode them; None: one for each CPU.
         ray_remote_args: further arguments of the actors.
         options: see ``hartsift.Options``.
 

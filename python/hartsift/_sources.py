@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -20,8 +21,8 @@ from pyarrow import fs
 
 from . import _library
 from ._arrow import ImageRow, options_text
-from ._batch import PASSED_OVER_BYTES, Batch, BatchResult, HsImageSearch, find_image_paths, image_search
-from ._errors import ArgumentError, Error, FileError, OutOfMemoryError, check
+from ._batch import PASSED_OVER_BYTES, Batch, HsImageSearch, find_image_paths, image_search
+from ._errors import ArgumentError, Error, FileError, check, reason_of
 from ._library import library
 from ._options import make_options
 from ._samples import ValueRange
@@ -59,16 +60,6 @@ class ImageSource:
 def at(system: Any, path: str) -> Union[str, bytes]:
     """A path for pyarrow, which accepts bytes if a name on this machine is not UTF-8."""
     return os.fsencode(path) if isinstance(system, fs.LocalFileSystem) else path
-
-
-def reason_of(error: Exception) -> Error:
-    """Converts any exception of an image to an Error, because the failure of an image must not end the others."""
-    if isinstance(error, Error):
-        return error
-    text = str(error) or type(error).__name__
-    if isinstance(error, MemoryError):
-        return OutOfMemoryError(f"out of memory: {text}", _library.HS_ERR_MEMORY)
-    return FileError(text, _library.HS_ERR_IO) if isinstance(error, OSError) else ArgumentError(text)
 
 
 @functools.lru_cache(maxsize=64)
@@ -238,6 +229,8 @@ class RowStream:
     Attributes:
         text: all settings on which the rows depend.
         extraction: all options of extraction by name.
+
+    If a GPU was lost, the next call of ``rows`` begins with new contexts.
     """
 
     def __init__(
@@ -250,79 +243,109 @@ class RowStream:
         strict: bool = False,
         value_range: Optional[ValueRange] = None,
     ) -> None:
-        readers = max(readers, 1)
-        pictures: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, strict=strict, value_range=value_range)
+        self._pictures: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, strict=strict, value_range=value_range)
         self.extraction = make_options(options).as_dict()
-        self.text = reading_options(self.extraction, **pictures)
+        self.text = reading_options(self.extraction, **self._pictures)
+        self._options = options
         self._filesystem = filesystem
-        self._batch = Batch(readers=readers, **pictures, **options)
-        self._ahead = self._batch.progress.capacity + readers  # number of a caller's images that are read in advance
-        self._readers = ThreadPoolExecutor(readers)
-        self._changed = threading.Condition()  # protects the fields below
-        self._rows: Dict[int, ImageRow] = {}  # rows for which no caller has asked yet, by the image's number in the batch
-        self._unwanted: Set[int] = set()
-        self._is_waiting = False  # whether a caller waits for the batch, on behalf of all
+        self._count = max(readers, 1)
+        self._readers = ThreadPoolExecutor(self._count)
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._run = self._open()
 
     def rows(self, sources: Iterable[ImageSource]) -> Iterator[ImageRow]:
-        """Yields a row for each image, in order. Reading begins with this call."""
-        more = iter(sources)
-        begun: Deque[Future[Union[int, ImageRow]]] = deque(map(self._submit, itertools.islice(more, self._ahead)))
-
-        def in_order() -> Iterator[ImageRow]:
-            try:
-                while begun:
-                    begun.extend(map(self._submit, itertools.islice(more, 1)))
-                    first = begun.popleft().result()
-                    yield first if isinstance(first, ImageRow) else self._wait(first)
-            finally:
-                self._forget(one.result() for one in begun if not one.cancel())
-
-        return in_order()
+        """Yields a row for each image, in order."""
+        if self._process != os.getpid():
+            raise ArgumentError("the rows belong to the process that forked this one: make others here")
+        with self._lock:
+            if self._run.has_lost_device:
+                with contextlib.suppress(Error):  # else the rows have the reason, as before
+                    self._run = self._open()
+            run = self._run
+        begin, more = functools.partial(run.begin, self._filesystem), iter(sources)
+        ahead = run.batch.progress.capacity + self._count  # number of images that are read in advance
+        begun: Deque[Future[Union[int, ImageRow]]] = deque()
+        awaited: Union[int, ImageRow, None] = None
+        try:
+            while True:
+                begun.extend(self._readers.submit(begin, one) for one in itertools.islice(more, ahead - len(begun)))
+                if not begun:
+                    return
+                awaited = begun.popleft().result()
+                row = awaited if isinstance(awaited, ImageRow) else run.wait(awaited)
+                awaited = None
+                yield row
+        finally:
+            running = [one for one in begun if not one.cancel()]
+            run.forget([awaited, *(one.result() for one in running)])
 
     def close(self) -> None:
         """Ends the threads. Callers must have ended."""
-        self._readers.shutdown()
-        self._batch.close()
+        self._readers.shutdown(cancel_futures=True)
+        self._run.batch.close()
 
-    def _submit(self, source: ImageSource) -> "Future[Union[int, ImageRow]]":
-        return self._readers.submit(self._begin, source)
+    def _open(self) -> "_Run":
+        return _Run(Batch(readers=self._count, **self._pictures, **self._options))
 
-    def _begin(self, source: ImageSource) -> Union[int, ImageRow]:
+
+class _Run:
+    """A batch whose results several callers share."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.has_lost_device = False
+        self._changed = threading.Condition()  # protects the fields below
+        self._rows: Dict[int, ImageRow] = {}  # rows for which no caller has asked yet, by the image's number in the batch
+        self._unwanted: Set[int] = set()
+        self._is_waiting = False  # whether a caller waits for the batch
+        self._failure: Optional[Exception] = None  # of the batch itself
+
+    def begin(self, filesystem: Any, source: ImageSource) -> Union[int, ImageRow]:
         """Reads the file and adds it to the batch. Returns its number there, or a row if it cannot be read."""
         try:
-            return self._batch.add(source.read(self._filesystem), name=source.name)
+            return self.batch.add(source.read(filesystem), name=source.name)
         except Exception as error:
             return ImageRow(source.name, None, reason_of(error), {})
 
-    def _wait(self, number: int) -> ImageRow:
-        """Waits for a row. Only one caller at a time takes results from the batch, of all callers: its own is among those
-        that will come."""
+    def wait(self, number: int) -> ImageRow:
+        """Waits for a row. One caller takes results from the batch for all of them, until its own comes."""
         with self._changed:
             while number not in self._rows:
+                if self._failure is not None:
+                    raise self._failure
                 if self._is_waiting:
                     self._changed.wait()
                 else:
-                    self._is_waiting = True
-                    self._changed.release()
-                    try:
-                        result = self._batch.next()
-                    finally:
-                        self._changed.acquire()
-                        self._is_waiting = False
-                        self._changed.notify_all()
-                    self._keep(result)
+                    self._take_result()
             return self._rows.pop(number)
 
-    def _keep(self, result: Optional[BatchResult]) -> None:
-        if result is None:
-            raise ArgumentError("the batch was stopped")
-        if result.index in self._unwanted:
-            self._unwanted.remove(result.index)
-        else:
-            self._rows[result.index] = ImageRow(result.name, result.features, result.error, result.priors)
-
-    def _forget(self, begun: Iterable[Union[int, ImageRow]]) -> None:
+    def forget(self, begun: Iterable[Union[int, ImageRow, None]]) -> None:
+        """Drops the rows of these numbers, now or when they come."""
         with self._changed:
             for number in begun:
                 if isinstance(number, int) and self._rows.pop(number, None) is None:
                     self._unwanted.add(number)
+
+    def _take_result(self) -> None:
+        """Call with the lock, which is released meanwhile."""
+        result = None
+        self._is_waiting = True
+        self._changed.release()
+        try:
+            result = self.batch.next()
+            if result is None:
+                raise ArgumentError("the batch was stopped")
+        except Exception as failure:
+            self._failure = failure
+        finally:
+            self._changed.acquire()
+            self._is_waiting = False
+            self._changed.notify_all()
+        if result is None:
+            return
+        self.has_lost_device |= result.error is not None and result.error.status == _library.HS_ERR_NO_DEVICE
+        if result.index in self._unwanted:
+            self._unwanted.remove(result.index)
+        else:
+            self._rows[result.index] = ImageRow(result.name, result.features, result.error, result.priors)

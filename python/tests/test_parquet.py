@@ -1,18 +1,22 @@
 """Parquet files of features: content as read by pyarrow and DuckDB, shards, and merged files."""
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import hartsift
+from hartsift import _library
 from hartsift._arguments import add_extraction_options, extraction_options
 from pictures import manifest_digests, write_picture, write_pictures
 
@@ -21,6 +25,7 @@ pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 parquet = pytest.importorskip("hartsift.parquet")
 
 from hartsift._pair_lists import MatchSettings, match_named_pairs  # noqa: E402
+from hartsift._sources import ImageSource, RowStream  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -531,6 +536,84 @@ def test_a_reader_s_own_errors_are_rows(photos, tmp_path, monkeypatch):
     assert parquet.batch([str(photos / f"{i}/im0{i}.{e}") for i, e in enumerate(("png", "jpg", "pgm"))], tmp_path / "a.parquet", readers=1) == (3, 3)
     statuses = [row["status"] for row, _ in parquet.read(tmp_path / "a.parquet")]
     assert sorted(statuses) == ["HS_ERR_ARGUMENT", "HS_ERR_IO", "HS_ERR_MEMORY"]
+
+
+def test_an_output_that_cannot_be_opened(photos, tmp_path, monkeypatch):
+    """No image is read for nothing."""
+    reads = []
+    monkeypatch.setattr("hartsift._sources.ImageSource.read", lambda *given: reads.append(given))
+    with pytest.raises(hartsift.FileError, match="cannot be written"):
+        parquet.batch(photos, tmp_path / "absent" / "a.parquet", device="cpu")
+    assert reads == []
+
+
+@pytest.fixture
+def stream():
+    """Rows on the CPU, read by two threads."""
+    with contextlib.closing(RowStream({"device": "cpu"}, 2)) as made:
+        yield made
+
+
+def test_rows_that_nobody_takes(photos, stream, monkeypatch):
+    """A caller that ends before its first row or after it leaves nothing behind, reads no more, and stops no other."""
+    reads, real = [], ImageSource.read
+    monkeypatch.setattr(ImageSource, "read", lambda *given: (reads.append(1), time.sleep(0.02), real(*given))[2])
+    sources = [ImageSource("a.png", str(photos / "0/im00.png"))] * 40
+    stream.rows(sources).close()
+    assert reads == []
+    rows = stream.rows(sources)
+    next(rows)
+    before = len(reads)
+    rows.close()
+    assert len(reads) <= before + 2
+    assert [row.error for row in stream.rows(sources[:12])] == [None] * 12
+    assert stream._run._rows == {} and stream._run._unwanted == set()
+
+
+def rows_of_two_callers(stream, lists):
+    """The rows of each list of paths, or the exception of its caller."""
+
+    def take(paths):
+        try:
+            return list(stream.rows([ImageSource(os.path.basename(path), str(path)) for path in paths]))
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(2) as pool:
+        return [future.result(timeout=60) for future in [pool.submit(take, paths) for paths in lists]]
+
+
+def test_warnings_that_are_errors(photos, stream, tmp_path):
+    """They end the image that they are about, whichever caller waits."""
+    dark = tmp_path / "dark.pgm"
+    dark.write_bytes(b"P5 64 64 65535\n" + np.arange(4096, dtype=">u2").tobytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, second = rows_of_two_callers(stream, ([dark] * 9, [photos / "0/im00.png"] * 9))
+    assert all("dark.pgm has samples" in str(row.error) for row in first)
+    assert [row.error for row in second] == [None] * 9
+
+
+def test_failure_of_the_batch(photos, stream, monkeypatch):
+    """All callers get the reason, and none waits for ever."""
+
+    def fail(*_):
+        raise hartsift.ArgumentError("a fault")
+
+    monkeypatch.setattr("hartsift._batch.Batch.next", fail)
+    failures = rows_of_two_callers(stream, [[photos / "0/im00.png"] * 9] * 2)
+    assert [str(failure) for failure in failures] == ["a fault"] * 2
+
+
+def test_gpu_that_is_lost(photos, stream, monkeypatch):
+    """The next call has a new context."""
+    source, lost = ImageSource("a.png", str(photos / "0/im00.png")), hartsift.DeviceError("lost", _library.HS_ERR_NO_DEVICE)
+    with monkeypatch.context() as patch:
+        patch.setattr("hartsift._batch.fill_features", lambda *_: (_ for _ in ()).throw(lost))
+        (row,) = stream.rows([source])
+    before = stream._run
+    (again,) = stream.rows([source])
+    assert row.error is lost and again.error is None and stream._run is not before
 
 
 def test_full_disk(photos, tmp_path):

@@ -196,7 +196,7 @@ static void assert_taken(const patch_rows *rows, int32_t x, int32_t y) {
   for (int32_t j = y - 1; j <= y + 1; j += 2) assert_true(x >= rows->first[j] && x < rows->end[j]);
 }
 
-/* The computed ranges of a patch contain every sample that the moments read, and no row or column without one. */
+/* The computed ranges of a patch contain every sample that the moments read. */
 TEST(test_rows_of_moments) {
   enum { MIDDLE = AFFINE_SHAPE_SIDE / 2 };
   const patch_rows rows = affine_shape_rows();

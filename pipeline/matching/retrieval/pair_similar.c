@@ -120,7 +120,7 @@ static hs_status find_neighbors(hs_context *context, const hs_allocator *allocat
   if (status != HS_OK) return status;
   stage_queue *queue = context ? context->queue : NULL;
   queue_run(queue, chunks_of(s), scale_chunk, s);
-  s->block = s->count / BLOCKS_MIN < BLOCK_MAX ? s->count / BLOCKS_MIN + 1 : BLOCK_MAX;
+  s->block = s->count / BLOCKS_MIN < BLOCK_MAX ? (s->count / BLOCKS_MIN / DOT_ASKING + 1) * DOT_ASKING : BLOCK_MAX;
   s->blocks = (s->count + s->block - 1) / s->block;
   for (s->round = 0; s->round < s->blocks && status == HS_OK; s->round++) {
     if (context) status = context_progress(context, s->round, s->blocks);

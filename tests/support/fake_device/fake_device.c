@@ -1,6 +1,7 @@
 /* Implements the functions of cuda/runtime/device.h on fake GPUs. */
 #include "tests/support/fake_device/fake_device.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -243,6 +244,7 @@ int32_t device_count_files(void) {
 }
 
 void device_show_only(int32_t index) {
+  assert(index >= 0); /* a negative one would hide all */
   if (!is_started && !getenv("CUDA_VISIBLE_DEVICES")) only_shown = index;
 }
 
