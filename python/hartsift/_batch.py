@@ -329,27 +329,26 @@ class Batch:
         found = _RESULT()
         end = None if timeout is None else time.monotonic() + timeout
         status = _library.HS_ERR_CAPACITY
-        while status == _library.HS_ERR_CAPACITY:
-            self._check_open()
-            left = None if end is None else end - time.monotonic()
-            wait_ms = -1 if left is None else int(min(max(left * 1000, 0), 2**31 - 1))
-            status = library.hs_batch_next(self._handle, wait_ms, ctypes.byref(found))
-            if status == _library.HS_ERR_CAPACITY:  # other threads copy results, and will release them soon
-                if left is not None and left <= 0:
-                    return None
-                time.sleep(_LOOK_AGAIN_S)
-        check(status)
-        if not found:
-            return None
         try:
-            return self._result_of(found)
-        finally:
-            library.hs_batch_release(self._handle, found)
+            while status == _library.HS_ERR_CAPACITY:
+                self._check_open()
+                left = None if end is None else end - time.monotonic()
+                wait_ms = -1 if left is None else int(min(max(left * 1000, 0), 2**31 - 1))
+                status = library.hs_batch_next(self._handle, wait_ms, ctypes.byref(found))
+                if status == _library.HS_ERR_CAPACITY:  # other threads copy results, and will release them soon
+                    if left is not None and left <= 0:
+                        return None
+                    time.sleep(_LOOK_AGAIN_S)
+            check(status)
+            return self._result_of(found) if found else None
+        finally:  # also if the program was interrupted before the result could be used
+            if found:
+                with self._lock:
+                    self._owners.pop(found.contents.index, None)
+                library.hs_batch_release(self._handle, found)
 
     def _result_of(self, found: Any) -> BatchResult:
         view = found.contents
-        with self._lock:
-            self._owners.pop(view.index, None)
         name = "" if not view.name else os.fsdecode(view.name)
         features = error = None
         if view.status != _library.HS_OK:

@@ -64,9 +64,9 @@ class ExtractionActor:
 
 def _sources_of(batch: pa.Table) -> List[ImageSource]:
     columns = batch.to_pydict()
-    paths = [os.fsdecode(one or "") for one in columns.get("path") or columns["image"]]
-    names = [os.fsdecode(one or "") for one in columns.get("image") or paths]
-    contents = columns.get("bytes") or [None] * len(paths)
+    paths = [os.fsdecode(one or "") for one in columns["path" if "path" in columns else "image"]]
+    names = [os.fsdecode(one or "") for one in columns.get("image", paths)]
+    contents = columns.get("bytes", [None] * len(paths))
     return [ImageSource(*one) for one in zip(names, paths, contents)]
 
 
@@ -109,7 +109,7 @@ class WritingActor(ExtractionActor):
     def __init__(self, output: str, **named: Any) -> None:
         super().__init__(**named)
         self._system, self._folder = resolve(output)
-        self._writers = ThreadPoolExecutor(named["readers"])
+        self._writers = ThreadPoolExecutor(max(named["readers"], 1))
         self._turns = [threading.Lock() for _ in range(_TURNS)]
         self._is_quick = self._stream.extraction["device"] == "cuda"
 

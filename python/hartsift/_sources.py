@@ -27,6 +27,8 @@ from ._library import library
 from ._options import make_options
 from ._samples import ValueRange
 
+_READERS_MAX = 1024  # of a batch
+
 
 @dataclass(frozen=True)
 class ImageSource:
@@ -248,7 +250,7 @@ class RowStream:
         self.text = reading_options(self.extraction, **self._pictures)
         self._options = options
         self._filesystem = filesystem
-        self._count = max(readers, 1)
+        self._count = min(max(readers, 1), _READERS_MAX)
         self._readers = ThreadPoolExecutor(self._count)
         self._process = os.getpid()
         self._lock = threading.Lock()

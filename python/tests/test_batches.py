@@ -120,6 +120,21 @@ def test_threads_take_results(monkeypatch):
     assert sorted(found) == list(range(3 * len(NAMES)))
 
 
+def test_interrupted(monkeypatch):
+    """Ctrl-C loses the result that was being returned, and no other."""
+    with hartsift.Batch(device="cpu", readers=1) as batch:
+        for _ in range(40):
+            batch.add("@scene:64x48:1")
+        batch.end()
+        with monkeypatch.context() as patch:
+            patch.setattr(hartsift.Batch, "_result_of", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            for _ in range(20):
+                with pytest.raises(KeyboardInterrupt):
+                    batch.next(timeout=60)
+        assert [batch.next(timeout=60).error for _ in range(20)] == [None] * 20
+        assert batch.next(timeout=60) is None and batch._owners == {}
+
+
 def test_times_out_of_the_ordinary():
     with hartsift.Batch("cpu") as batch:
         assert batch.next(timeout=-1) is None

@@ -197,6 +197,11 @@ def writing_actor(out, **options):
     return WritingActor(str(out), options={"device": "cpu", **options}, exif=True, jpeg_scale=1, readers=2)
 
 
+def test_an_empty_table(tmp_path):
+    told = writing_actor(tmp_path)(pa.table({"path": pa.array([], pa.string())}))
+    assert told.to_pydict() == {"image": [], "error": []} and os.listdir(tmp_path) == []
+
+
 def test_files_of_an_actor(photos, digests, tmp_path, monkeypatch):
     """Any division into files has the digests of one process, and a repeated batch replaces its files."""
     write_picture(tmp_path / "flat.png", np.full((60, 70), 9, np.uint8))
