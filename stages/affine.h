@@ -88,9 +88,10 @@ typedef struct affine_moments {
 /* Returns the level of the patches for moments and orientations. */
 HS_INLINE int32_t affine_finer_level(int32_t level) { return level > 0 ? level - 1 : 0; }
 
-/* Returns one factor of a weight: sample (i, j) from the middle has the weight affine_weight(i) * affine_weight(j). */
 #define AFFINE_WEIGHT_FALL                                                                                             \
   ((-0.5f * LOG2_E_FLOAT) * ((AFFINE_SHAPE_DISTANCE / AFFINE_WINDOW) * (AFFINE_SHAPE_DISTANCE / AFFINE_WINDOW)))
+
+/* Returns one factor of a weight: sample (i, j) from the middle has the weight affine_weight(i) * affine_weight(j). */
 HS_INLINE float affine_weight(int32_t i) {
   return hs_exp2(hs_fmaf(AFFINE_WEIGHT_FALL, (float)(i * i), 0.5f * AFFINE_WEIGHT_LOG2));
 }
@@ -222,7 +223,7 @@ HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float l
 HS_INLINE patch_rows affine_shape_rows(void) {
   patch_rows rows;
   for (int32_t j = 0; j < AFFINE_SHAPE_SIDE; j++) {
-    const int32_t row = j - AFFINE_SHAPE_SIDE / 2, inner = (row < 0 ? -row : row) - 1; /* the longer row beside */
+    const int32_t row = j - AFFINE_SHAPE_SIDE / 2, inner = (row < 0 ? -row : row) - 1; /* the longer neighbouring row */
     const int32_t beside = inner >= 0 ? affine_reach(inner) : 0;
     const int32_t own = inner < AFFINE_SHAPE_RADIUS ? affine_reach(row) + 1 : 0, half = own > beside ? own : beside;
     rows.first[j] = AFFINE_SHAPE_SIDE / 2 - half;

@@ -35,7 +35,8 @@ static __device__ __forceinline__ float shape_sample(const shape_lines *s, int32
   return affine_sample(&s->level, x, y);
 }
 
-/* Adds the lane's sample of a line, given those of the lines before and after it. */
+/* Adds the products of the gradient at the lane's sample of a line. before, here, after: the lane's samples of the
+ * previous line, of this one, and of the next. */
 static __device__ __forceinline__ void shape_add(const shape_lines *s, int32_t line, float before, float here,
                                                  float after, float weight, affine_moments *m) {
   const float along = __shfl_down_sync(WARP_ALL, here, 1) - __shfl_up_sync(WARP_ALL, here, 1), across = after - before;

@@ -123,8 +123,8 @@ TEST(test_large_patches) {
   }
 }
 
-/* The differences are as large as possible: two rows of samples 0, then two rows of 1. The sum is that of the weights:
- * below 2^7.3 times the central one. */
+/* Rows of 0 and of 1 by twos give the largest differences. The moment is then the sum of all weights, which is less
+ * than 2^7.3 times the central one. */
 TEST(test_moments_do_not_overflow) {
   enum { PITCH = 32 };
   static float patch[AFFINE_SHAPE_SIDE * PITCH + AFFINE_PATCH_SLACK];

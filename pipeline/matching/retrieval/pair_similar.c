@@ -54,8 +54,8 @@ static dot_vectors vectors_from(const similar_search *s, size_t first, bool is_o
   return (dot_vectors){s->vectors + first * s->length, is_one ? 0 : s->length};
 }
 
-/* Compares the vectors i to i_end - 1 with the vectors k to k_end - 1, each pair once: of a vector of both, with later
- * vectors alone. */
+/* Compares the vectors i to i_end - 1 with the vectors k to k_end - 1. Within a block a vector is compared with later
+ * ones only, so that each pair is compared once. */
 static void compare_tile(const similar_search *s, size_t i, size_t i_end, size_t k, size_t k_end, bool is_same_block) {
   int32_t products[DOT_ASKING][DOT_ANSWERS];
   if (is_same_block && k_end <= i + 1) return;
