@@ -77,6 +77,8 @@ bool os_write_parts_at(int descriptor, const os_part *parts, size_t count, uint6
    failure it may have grown in part. Never raises SIGXFSZ. ENOTSUP: not on Linux, or a file in memory, where it would
    cost as much as writing. */
 bool os_allocate(int descriptor, uint64_t offset, uint64_t size);
+/* Starts to write a range to the disk, so that a later sync waits for less. Does nothing where the system cannot. */
+void os_start_write_back(int descriptor, uint64_t offset, uint64_t size);
 int os_duplicate(int descriptor);
 /* False if the descriptor is not open, or only for reading. Windows: always true. */
 bool os_is_writable(int descriptor);

@@ -1,6 +1,6 @@
 /* Files of POSIX systems; see os_files.h. */
 #ifdef __linux__
-#  define _GNU_SOURCE /* fallocate, pwritev */
+#  define _GNU_SOURCE /* fallocate, pwritev, sync_file_range */
 #endif
 #define _DEFAULT_SOURCE    /* flock, fdopendir */
 #define _DARWIN_C_SOURCE 1 /* macOS: flock, times of files */
@@ -187,6 +187,10 @@ bool os_allocate(int descriptor, uint64_t offset, uint64_t size) {
   return fallocate(descriptor, 0, (off_t)offset, (off_t)size) == 0;
 }
 
+void os_start_write_back(int descriptor, uint64_t offset, uint64_t size) {
+  (void)sync_file_range(descriptor, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
+}
+
 #else
 
 int os_only_descriptor(const os_info *file) {
@@ -205,6 +209,8 @@ bool os_allocate(int descriptor, uint64_t offset, uint64_t size) {
   errno = ENOTSUP;
   return false;
 }
+
+void os_start_write_back(int descriptor, uint64_t offset, uint64_t size) { (void)descriptor, (void)offset, (void)size; }
 
 #endif
 

@@ -315,6 +315,8 @@ bool os_allocate(int descriptor, uint64_t offset, uint64_t size) {
   return false;
 }
 
+void os_start_write_back(int descriptor, uint64_t offset, uint64_t size) { (void)descriptor, (void)offset, (void)size; }
+
 int64_t os_write(int descriptor, const void *bytes, size_t size) {
   return _write(descriptor, bytes, (unsigned)(size < READ_BYTES_MAX ? size : READ_BYTES_MAX));
 }

@@ -22,7 +22,8 @@ typedef struct fixture {
   size_t runs;          /* number of the writes of pages */
   int64_t full_from;    /* writes beyond this offset fail; 0: none fails */
   pthread_t caller;
-  bool by_caller; /* whether a write happened on the adding thread */
+  bool by_caller;       /* whether a write happened on the adding thread */
+  pthread_mutex_t gate; /* a write waits for it */
 } fixture;
 
 static int write_file(void *file, const void *bytes, size_t size, int64_t offset) {
@@ -32,7 +33,9 @@ static int write_file(void *file, const void *bytes, size_t size, int64_t offset
     errno = EFBIG;
     return NO_ROOM;
   }
+  pthread_mutex_lock(&f->gate);
   memcpy(f->file + offset, bytes, size);
+  pthread_mutex_unlock(&f->gate);
   f->writes++;
   f->bytes += size;
   return 0;
@@ -57,6 +60,7 @@ static int make(void **state, write_pages_function function) {
   f->expected = calloc(1, FILE_BYTES);
   assert_true(f->file && f->expected);
   f->caller = pthread_self();
+  assert_int_equal(pthread_mutex_init(&f->gate, NULL), 0);
   f->queue = write_queue_make(write_file, function, f);
   assert_non_null(f->queue);
   *state = f;
@@ -70,6 +74,7 @@ static int set_up_for_pages(void **state) { return make(state, write_pages); }
 static int tear_down(void **state) {
   SCOPED_MEMORY fixture *f = *state;
   write_queue_free(f->queue);
+  pthread_mutex_destroy(&f->gate);
   free(f->file);
   free(f->expected);
   return 0;
@@ -97,9 +102,7 @@ static bool read_page(fixture *f, int64_t at) {
   uint8_t bytes[PAGE];
   bool is_copied = false;
   assert_int_equal(write_queue_read(f->queue, bytes, PAGE, at, &is_copied), 0);
-  write_queue_hold(f->queue);
   if (!is_copied) memcpy(bytes, f->file + at, PAGE);
-  write_queue_release(f->queue);
   assert_memory_equal(bytes, f->expected + at, PAGE);
   return is_copied;
 }
@@ -138,7 +141,7 @@ TEST_ON_FIXTURE(test_anywhere) {
 /* A page that waits is read from the queue, also if an older version of it waits too. A range of two pieces is
  * written first. */
 TEST_ON_FIXTURE(test_waiting) {
-  write_queue_hold(f->queue); /* nothing is written until the release */
+  pthread_mutex_lock(&f->gate); /* nothing is written until it is free */
   assert_int_equal(add_page(f, 3, 1, 1), 0);
   assert_int_equal(add_page(f, 9, 1, 2), 0);
   assert_int_equal(add_page(f, 3, 1, 3), 0);
@@ -151,7 +154,7 @@ TEST_ON_FIXTURE(test_waiting) {
   assert_true(is_copied);
   assert_memory_equal(bytes, f->expected + 3 * PAGE, PAGE);
   assert_int_equal(f->writes, 0);
-  write_queue_release(f->queue);
+  pthread_mutex_unlock(&f->gate);
   assert_int_equal(add_page(f, 8, 1, 4), 0);
   assert_int_equal(write_queue_read(f->queue, bytes, 2 * PAGE, 8 * PAGE, &is_copied), 0);
   assert_false(is_copied);
@@ -234,12 +237,12 @@ TEST_OF_PAGES(test_runs) {
   enum { RUN = WRITE_QUEUE_RUN_BYTES / PAGE };
   static const uint8_t content[PAGE] = {5};
   int64_t page = 0;
-  write_queue_hold(f->queue); /* nothing is written until the release */
+  pthread_mutex_lock(&f->gate); /* nothing is written until it is free */
   for (; page < 2 * RUN + 3; page++) assert_int_equal(lend_page(f, page, content, PAGE - 4), 0);
   for (page++; page < 2 * RUN + 9; page++) assert_int_equal(lend_page(f, page, content, 9), 0);
   assert_int_equal(add_page(f, page++, 1, 4), 0);
   assert_int_equal(lend_page(f, page, content, 0), 0);
-  write_queue_release(f->queue);
+  pthread_mutex_unlock(&f->gate);
   assert_int_equal(write_queue_drain(f->queue), 0);
   assert_int_equal(f->runs, 5);
   assert_int_equal(f->writes, 6);

@@ -18,9 +18,10 @@ enum { BLOBS_MOST = 256 };
 typedef struct vfs_file {
   sqlite3_file base;
   write_queue *queue;
-  page_file pages; /* used by the queue's thread; by another one when all is written */
-  bool has_log;    /* the file has a write-ahead log, so writes are not delayed */
-  bool is_unlike;  /* SQLite placed a blob otherwise than blob_pages_plan, so no more blobs are taken */
+  page_file pages;           /* used by the queue's thread; by another one when all is written */
+  pthread_mutex_t real_lock; /* of SQLite's own file while the queue is not empty */
+  bool has_log;              /* the file has a write-ahead log, so writes are not delayed */
+  bool is_unlike;            /* SQLite placed a blob otherwise than blob_pages_plan, so no more blobs are taken */
   size_t blob_count;
   blob_pages blobs[BLOBS_MOST]; /* blobs with pages that are not written yet */
 } vfs_file;
@@ -36,9 +37,13 @@ static write_queue *queue_of(sqlite3_file *file) { return ((vfs_file *)file)->qu
 /* ---- the queue's functions */
 
 static int write_bytes(void *file, const void *bytes, size_t size, int64_t offset) {
+  vfs_file *f = file;
   sqlite3_file *real = real_of(file);
-  page_file_note(&((vfs_file *)file)->pages, offset + (int64_t)size);
-  return real->pMethods->xWrite(real, bytes, (int)size, offset);
+  page_file_note(&f->pages, offset + (int64_t)size);
+  pthread_mutex_lock(&f->real_lock);
+  const int code = real->pMethods->xWrite(real, bytes, (int)size, offset);
+  pthread_mutex_unlock(&f->real_lock);
+  return code;
 }
 
 static int write_pages(void *file, const write_page *pages, size_t count, size_t page_bytes, int64_t offset) {
@@ -112,12 +117,13 @@ static int vfs_write(sqlite3_file *file, const void *bytes, int size, sqlite3_in
 
 static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset) {
   sqlite3_file *real = real_of(file);
+  pthread_mutex_t *lock = &((vfs_file *)file)->real_lock;
   bool is_copied = false;
   int code = write_queue_read(queue_of(file), bytes, (size_t)size, offset, &is_copied);
   if (code != SQLITE_OK || is_copied) return code;
-  write_queue_hold(queue_of(file));
+  pthread_mutex_lock(lock); /* runs of pages are written meanwhile: whoever waited for them would wait for many */
   code = real->pMethods->xRead(real, bytes, size, offset);
-  write_queue_release(queue_of(file));
+  pthread_mutex_unlock(lock);
   return code;
 }
 
@@ -193,6 +199,7 @@ static int vfs_close(sqlite3_file *file) {
   write_queue_free(queue_of(file));
   page_file_end(&f->pages);
   for (size_t i = 0; i < f->blob_count; i++) blob_pages_free(&f->blobs[i]);
+  pthread_mutex_destroy(&f->real_lock);
   return real_of(file)->pMethods->xClose(real_of(file));
 }
 
@@ -256,8 +263,10 @@ static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, in
   /* another layer of the process may encode or count what is written */
   page_file_open(&((vfs_file *)file)->pages, strcmp(vfs_root->zName, "unix") == 0 ? name : NULL);
   const bool has_pages = page_file_is_open(&((vfs_file *)file)->pages);
-  ((vfs_file *)file)->queue = write_queue_make(write_bytes, has_pages ? write_pages : NULL, file);
+  const bool has_lock = pthread_mutex_init(&((vfs_file *)file)->real_lock, NULL) == 0;
+  ((vfs_file *)file)->queue = has_lock ? write_queue_make(write_bytes, has_pages ? write_pages : NULL, file) : NULL;
   if (!queue_of(file)) {
+    if (has_lock) pthread_mutex_destroy(&((vfs_file *)file)->real_lock);
     (void)real->pMethods->xClose(real);
     return SQLITE_NOMEM;
   }

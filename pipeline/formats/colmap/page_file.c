@@ -53,7 +53,9 @@ bool page_file_write(page_file *f, const write_page *pages, size_t count, size_t
   }
   allocate(f, end);
   page_file_note(f, (int64_t)end);
-  return os_write_parts_at(f->descriptor, parts, used, (uint64_t)offset);
+  if (!os_write_parts_at(f->descriptor, parts, used, (uint64_t)offset)) return false;
+  os_start_write_back(f->descriptor, (uint64_t)offset, count * page_bytes); /* a commit waits for the disk */
+  return true;
 }
 
 void page_file_end(page_file *f) {

@@ -30,7 +30,7 @@ struct write_queue {
   write_pages_function write_pages;
   void *file;
   pthread_t thread;
-  pthread_mutex_t lock, file_lock;
+  pthread_mutex_t lock;
   pthread_cond_t filled, emptied;
   bool ending;       /* whether the thread shall end; this field and the fields below are protected by the lock */
   int failure;       /* error of the first write that failed; 0: none */
@@ -105,10 +105,8 @@ static void write_first(write_queue *queue) {
   if (queue->failure == 0) {
     const uint64_t end = queue->closed;
     pthread_mutex_unlock(&queue->lock);
-    write_queue_hold(queue);
     const int code = write_pieces(queue, end, &count);
     const int error = errno;
-    write_queue_release(queue);
     pthread_mutex_lock(&queue->lock);
     queue->failure = code;
     queue->failure_errno = error;
@@ -135,12 +133,9 @@ static void *write_queue_run(void *argument) {
 /* Creates the lock and the condition variables. False: the system has none left, and none exists afterwards. */
 static bool write_queue_make_locks(write_queue *queue) {
   if (pthread_mutex_init(&queue->lock, NULL) != 0) return false;
-  if (pthread_mutex_init(&queue->file_lock, NULL) == 0) {
-    if (pthread_cond_init(&queue->filled, NULL) == 0) {
-      if (pthread_cond_init(&queue->emptied, NULL) == 0) return true;
-      pthread_cond_destroy(&queue->filled);
-    }
-    pthread_mutex_destroy(&queue->file_lock);
+  if (pthread_cond_init(&queue->filled, NULL) == 0) {
+    if (pthread_cond_init(&queue->emptied, NULL) == 0) return true;
+    pthread_cond_destroy(&queue->filled);
   }
   pthread_mutex_destroy(&queue->lock);
   return false;
@@ -149,7 +144,6 @@ static bool write_queue_make_locks(write_queue *queue) {
 static void write_queue_drop_locks(write_queue *queue) {
   pthread_cond_destroy(&queue->emptied);
   pthread_cond_destroy(&queue->filled);
-  pthread_mutex_destroy(&queue->file_lock);
   pthread_mutex_destroy(&queue->lock);
 }
 
@@ -311,7 +305,3 @@ void write_queue_forget(write_queue *queue) {
 }
 
 double write_queue_cpu_s(const write_queue *queue) { return os_thread_cpu_s(queue->thread); }
-
-void write_queue_hold(write_queue *queue) { pthread_mutex_lock(&queue->file_lock); }
-
-void write_queue_release(write_queue *queue) { pthread_mutex_unlock(&queue->file_lock); }

@@ -2,8 +2,8 @@
  * A queue whose thread writes one file, in order, while the caller continues. Contiguous writes are merged into one
  * piece.
  *
- * One thread adds. The file belongs to the queue's thread; other threads may use it after write_queue_drain has
- * returned, or between write_queue_hold and write_queue_release.
+ * One thread adds. The file belongs to the queue's thread. Other threads may use it after write_queue_drain has
+ * returned, and read a range of it after write_queue_read; meanwhile other ranges are written.
  *
  * A later call reports a failed write. Nothing more is then written, so the file lacks the caller's last writes, and
  * every call returns the error code, with the write's errno, until write_queue_forget.
@@ -63,9 +63,5 @@ void write_queue_forget(write_queue *queue);
 
 /* Returns the CPU time of the queue's thread so far, in seconds. */
 double write_queue_cpu_s(const write_queue *queue);
-
-/* Stops the queue's thread from writing until write_queue_release. */
-void write_queue_hold(write_queue *queue);
-void write_queue_release(write_queue *queue);
 
 #endif
