@@ -118,21 +118,24 @@ def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa
         columns[name] = _lists(pa.array(np.concatenate([one[name] for one in records])), counts)
     for name in PRIOR_COLUMNS:
         columns[name] = [row.priors.get(name) for row in rows]
-    columns["descriptors"] = _descriptor_lists(found, counts, descriptor)
+    columns["descriptors"] = _descriptor_lists(found, descriptor)
     return pa.table([pa.array(columns[field.name], field.type) if isinstance(columns[field.name], list)
                      else columns[field.name] for field in schema], schema=schema)
 
 
-def _descriptor_lists(
-    found: Sequence[Optional[Features]], counts: Sequence[Optional[int]], descriptor: str
-) -> pa.Array:
-    size = _DESCRIPTOR_BYTES[descriptor]
-    if descriptor == "none":
-        return pa.nulls(len(counts), pa.list_(pa.binary(size)))
-    dtype = np.dtype(np.uint8 if descriptor == "u8" else "<f4")
-    rows = [one.descriptors.astype(dtype, copy=False) for one in found if one is not None and one.descriptors is not None]
-    values = np.concatenate([np.empty((0, DESCRIPTOR_LENGTH), dtype), *rows])
-    return _lists(pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(values), [None, pa.py_buffer(values)]), counts)
+def _descriptor_lists(found: Sequence[Optional[Features]], descriptor: str) -> pa.ChunkedArray:
+    """A chunk for each image, so that descriptors are not copied."""
+    rows = pa.binary(_DESCRIPTOR_BYTES[descriptor])
+    dtype = np.dtype("<f4" if descriptor == "f32" else np.uint8)
+
+    def chunk(one: Optional[Features]) -> pa.Array:
+        if one is None or descriptor == "none":
+            return pa.nulls(1, pa.list_(rows))
+        own = one.descriptors
+        values = np.ascontiguousarray(np.empty((0, DESCRIPTOR_LENGTH), dtype) if own is None else own, dtype)
+        return _lists(pa.FixedSizeBinaryArray.from_buffers(rows, len(values), [None, pa.py_buffer(values)]), [len(values)])
+
+    return pa.chunked_array([chunk(one) for one in found], pa.list_(rows))
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:
