@@ -37,11 +37,13 @@ _CLAIM = 0.45
 _BLOCKS_MAX = 4096  # maximum number of blocks of names from a driver, because Ray tracks each of them
 _TURNS = 64
 _FILE_BYTES = 32 << 20  # features in memory that WritingActor writes to one file
+# Tables for which an actor is called at once: a GPU has the features of one sooner than those of another are written.
+_CALLS_GPU, _CALLS_CPU = 4, 2
 
 
 class ExtractionActor:
-    """An actor with one batch of the library for all tables of images. Where Ray can, it calls it for two tables at
-    once: while images of one are extracted, those of the next are read, and the results of the last are made and written.
+    """An actor with one batch of the library for all tables of images. Where Ray can, it calls it for several tables at
+    once: while images of one are extracted, those of the next are read, and the results of others are made and written.
     """
 
     def __init__(
@@ -280,6 +282,6 @@ def _mapped(
         batch_size=batch_size,
         batch_format="pyarrow",
         zero_copy_batch=True,
-        **actors(concurrency, num_cpus, num_gpus, calls=2),
+        **actors(concurrency, num_cpus, num_gpus, calls=_CALLS_GPU if num_gpus else _CALLS_CPU),
         **(ray_remote_args or {}),
     )

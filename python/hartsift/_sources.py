@@ -14,7 +14,7 @@ import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
 import pyarrow as pa
 from pyarrow import fs
@@ -44,12 +44,22 @@ class ImageSource:
     path: str
     content: Optional[bytes] = None
 
-    def read(self, filesystem: Any) -> Union[bytes, str]:
-        """The bytes of the file, or the name of a scene."""
+    def local_path(self, filesystem: Any) -> Optional[str]:
+        """What the library reads itself: a path on this machine, or the name of a scene. None: it cannot."""
         if self.content is not None:
-            return self.content
+            return None
         if self.path.startswith("@scene") and not os.path.exists(self.path):
             return self.path
+        try:
+            system, path = resolve(self.path, filesystem)
+        except (OSError, ValueError, pa.ArrowException):  # `read` tells the reason
+            return None
+        return os.path.abspath(path) if isinstance(system, fs.LocalFileSystem) else None
+
+    def read(self, filesystem: Any) -> bytes:
+        """The bytes of the file."""
+        if self.content is not None:
+            return self.content
         try:
             system, path = resolve(self.path, filesystem)
             with system.open_input_stream(at(system, path), compression=None) as stream:
@@ -218,13 +228,13 @@ def reading_options(
 
 
 class RowStream:
-    """Rows of images, for one caller or several at once, at the rate of ``hartsift batch``: threads read files through
-    pyarrow's file systems, the library decodes them and extracts their features, and each caller gets its rows in order.
-    An image that fails gives a row with its error.
+    """Rows of images, for one caller or several at once, at the rate of ``hartsift batch``: the library reads local files,
+    and threads read others through pyarrow's file systems; the library decodes them and extracts their features, and each
+    caller gets its rows in order. An image that fails gives a row with its error.
 
     Args:
         options: those of ``Batch``; some change no result, see ``options_text``.
-        readers: number of threads that read, and as many of the library that decode.
+        readers: number of threads of the library that read and decode, and as many that read through pyarrow.
         filesystem: pyarrow's file system of the paths; None: the local one, or that of the URI.
         exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
 
@@ -265,22 +275,28 @@ class RowStream:
                 with contextlib.suppress(Error):  # else the rows have the reason, as before
                     self._run = self._open()
             run = self._run
-        begin, more = functools.partial(run.begin, self._filesystem), iter(sources)
-        ahead = run.batch.progress.capacity + self._count  # number of images that are read in advance
-        begun: Deque[Future[Union[int, ImageRow]]] = deque()
-        awaited: Union[int, ImageRow, None] = None
+        more = iter(sources)
+        ahead = run.batch.progress.capacity + self._count  # number of images that are begun in advance
+        begun: Deque[Union[_Begun, Future[_Begun]]] = deque()
+        awaited: Optional[_Begun] = None
         try:
             while True:
-                begun.extend(self._readers.submit(begin, one) for one in itertools.islice(more, ahead - len(begun)))
+                begun.extend(self._begin(run, one) for one in itertools.islice(more, ahead - len(begun)))
                 if not begun:
                     return
-                awaited = begun.popleft().result()
+                awaited = _result_of(begun.popleft())
                 row = awaited if isinstance(awaited, ImageRow) else run.wait(awaited)
                 awaited = None
                 yield row
         finally:
-            running = [one for one in begun if not one.cancel()]
-            run.forget([awaited, *(one.result() for one in running)])
+            running = [one for one in begun if not (isinstance(one, Future) and one.cancel())]
+            run.forget([awaited, *(_result_of(one) for one in running)])
+
+    def _begin(self, run: "_Run", source: ImageSource) -> "Union[_Begun, Future[_Begun]]":
+        path = source.local_path(self._filesystem)
+        if path is None:
+            return self._readers.submit(run.begin, source, functools.partial(source.read, self._filesystem))
+        return run.begin(source, lambda: path)
 
     def close(self) -> None:
         """Ends the threads. Callers must have ended."""
@@ -289,6 +305,13 @@ class RowStream:
 
     def _open(self) -> "_Run":
         return _Run(Batch(readers=self._count, **self._pictures, **self._options))
+
+
+_Begun = Union[int, ImageRow]  # the number of an image in the batch, or its row if it cannot be read
+
+
+def _result_of(begun: "Union[_Begun, Future[_Begun]]") -> _Begun:
+    return begun.result() if isinstance(begun, Future) else begun
 
 
 class _Run:
@@ -303,10 +326,10 @@ class _Run:
         self._is_waiting = False  # whether a caller waits for the batch
         self._failure: Optional[Exception] = None  # of the batch itself
 
-    def begin(self, filesystem: Any, source: ImageSource) -> Union[int, ImageRow]:
-        """Reads the file and adds it to the batch. Returns its number there, or a row if it cannot be read."""
+    def begin(self, source: ImageSource, given: "Callable[[], Union[bytes, str]]") -> _Begun:
+        """Adds an image to the batch. given: returns its content, its path or the name of a scene."""
         try:
-            return self.batch.add(source.read(filesystem), name=source.name)
+            return self.batch.add(given(), name=source.name)
         except Exception as error:
             return ImageRow(source.name, None, reason_of(error), {})
 
@@ -322,7 +345,7 @@ class _Run:
                     self._take_result()
             return self._rows.pop(number)
 
-    def forget(self, begun: Iterable[Union[int, ImageRow, None]]) -> None:
+    def forget(self, begun: Iterable[Optional[_Begun]]) -> None:
         """Drops the rows of these numbers, now or when they come."""
         with self._changed:
             for number in begun:

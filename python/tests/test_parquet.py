@@ -532,6 +532,7 @@ def test_a_reader_s_own_errors_are_rows(photos, tmp_path, monkeypatch):
         raise (MemoryError("no room"), RuntimeError("a decoder's fault"), OSError("a disk's"))[len(raised) % 3]
 
     raised = []
+    monkeypatch.setattr(_sources.ImageSource, "local_path", lambda *arguments: None)  # as in a remote file system
     monkeypatch.setattr(_sources.ImageSource, "read", lambda *arguments: (raised.append(1), fail())[1])
     assert parquet.batch([str(photos / f"{i}/im0{i}.{e}") for i, e in enumerate(("png", "jpg", "pgm"))], tmp_path / "a.parquet", readers=1) == (3, 3)
     statuses = [row["status"] for row, _ in parquet.read(tmp_path / "a.parquet")]
