@@ -17,8 +17,9 @@ typedef struct selftest_digest {
   uint64_t digest;
 } selftest_digest;
 
-/* HS_METHOD_VERSION of the table. In a build of another version the table counts as empty. */
-static const int selftest_digests_method_version = 2;
+/* HS_METHOD_VERSION and HS_METHOD_VERSION_AFFINE of the table. In a build of other versions the table counts as
+   empty. */
+static const int selftest_digests_method_versions[] = {2, 3};
 
 static const selftest_digest selftest_digests[] = {
     {"lowe 320x240", UINT64_C(0x8D0F1297CDE56531)},
@@ -39,6 +40,8 @@ static const selftest_digest selftest_digests[] = {
     {"colmap 131x97 best 30", UINT64_C(0x51360CA7D058DCEC)},
     {"lowe 190x140 root dsp", UINT64_C(0x2072E2FD98AF81C6)},
     {"colmap 140x131 f32 dsp", UINT64_C(0xC32898CD633FB8AA)},
+    {"lowe 120x90 affine", UINT64_C(0x5B6DDF343C1A8259)},
+    {"colmap 97x81 affine dsp", UINT64_C(0x3990CBE7A671BC71)},
     {NULL, 0},
 };
 
@@ -54,7 +57,7 @@ typedef struct selftest_scene {
   hs_norm norm;
   int32_t max_features, scales, upright;
   bool not_doubled; /* uses first octave 0 */
-  int32_t dsp;
+  int32_t dsp, affine;
 } selftest_scene;
 
 static const selftest_scene selftest_scenes[] = {
@@ -76,6 +79,8 @@ static const selftest_scene selftest_scenes[] = {
     {"colmap 131x97 best 30", HS_PROFILE_COLMAP, 131, 97, .seed = 16, .max_features = 30},
     {"lowe 190x140 root dsp", HS_PROFILE_LOWE, 190, 140, .seed = 17, .norm = HS_NORM_ROOT, .dsp = 1},
     {"colmap 140x131 f32 dsp", HS_PROFILE_COLMAP, 140, 131, .seed = 18, .descriptor = HS_DESCRIPTOR_F32, .dsp = 1},
+    {"lowe 120x90 affine", HS_PROFILE_LOWE, 120, 90, .seed = 19, .affine = 1},
+    {"colmap 97x81 affine dsp", HS_PROFILE_COLMAP, 97, 81, .seed = 20, .affine = 1, .dsp = 1},
 };
 enum { SELFTEST_SCENES = sizeof selftest_scenes / sizeof selftest_scenes[0] };
 
@@ -133,6 +138,7 @@ static void scene_options(const selftest_scene *scene, hs_options *options) {
   options->descriptor = scene->descriptor;
   options->upright = scene->upright;
   options->dsp = scene->dsp;
+  options->affine = scene->affine;
   options->norm = scene->norm != HS_NORM_L2 ? scene->norm : options->norm;
   options->max_features = scene->max_features != 0 ? scene->max_features : options->max_features;
   options->scales = scene->scales != 0 ? scene->scales : options->scales;
@@ -170,6 +176,11 @@ static bool describe_difference(const hs_features *expected, const hs_features *
     if (memcmp((const uint8_t *)expected->descriptors + i * descriptor_bytes,
                (const uint8_t *)found->descriptors + i * descriptor_bytes, descriptor_bytes) != 0) {
       snprintf(text, bytes, "descriptor %zu of %zu differs", i + 1, expected->count);
+      return true;
+    }
+    if (expected->frames &&
+        (!found->frames || memcmp(&expected->frames[i], &found->frames[i], sizeof expected->frames[i]) != 0)) {
+      snprintf(text, bytes, "the shape of keypoint %zu of %zu differs", i + 1, expected->count);
       return true;
     }
   }
@@ -211,11 +222,13 @@ static void probe_backends(selftest_state *state) {
   for (int i = 0; i < SELFTEST_BACKENDS; i++) free(reports[i]);
 }
 
-/* Returns the number of digests stored for this method version; *stored: that of the scene, or null. */
+/* Returns the number of digests stored for these method versions; *stored: that of the scene, or null. */
 static int find_digest(const char *scene, const selftest_digest **stored) {
   int count = 0;
   *stored = NULL;
-  if (selftest_digests_method_version != HS_METHOD_VERSION) return 0;
+  if (selftest_digests_method_versions[0] != HS_METHOD_VERSION ||
+      selftest_digests_method_versions[1] != HS_METHOD_VERSION_AFFINE)
+    return 0;
   for (; selftest_digests[count].scene; count++)
     if (strcmp(selftest_digests[count].scene, scene) == 0) *stored = &selftest_digests[count];
   return count;
@@ -277,9 +290,9 @@ static int run_scenes(selftest_state *state) {
 }
 
 static cli_exit print_digests(selftest_state *state) {
-  printf("static const int selftest_digests_method_version = %d;\n\n"
+  printf("static const int selftest_digests_method_versions[] = {%d, %d};\n\n"
          "static const selftest_digest selftest_digests[] = {\n",
-         HS_METHOD_VERSION);
+         HS_METHOD_VERSION, HS_METHOD_VERSION_AFFINE);
   const int failed = run_scenes(state);
   printf("    {NULL, 0},\n};\n");
   return failed == 0 ? CLI_DONE : CLI_FAILED;
@@ -321,8 +334,9 @@ static cli_exit compare_all(selftest_state *state) {
   int failures = reference_failures;
   if (prints) {
     const char *verdict = reference_failures > 0 ? "FAILED" : digests > 0 ? "passed" : "no digest";
-    printf("%-10s%s: %d of %d scenes against %d digests stored for method version %d\n", verdict,
-           selftest_reference.name, SELFTEST_SCENES - reference_failures, SELFTEST_SCENES, digests, HS_METHOD_VERSION);
+    printf("%-10s%s: %d of %d scenes against %d digests stored for method versions %d and %d\n", verdict,
+           selftest_reference.name, SELFTEST_SCENES - reference_failures, SELFTEST_SCENES, digests, HS_METHOD_VERSION,
+           HS_METHOD_VERSION_AFFINE);
   }
   for (int i = 0; i < SELFTEST_BACKENDS; i++) {
     if (state->usable[i]) failures += state->failed_scenes[i];
