@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -98,10 +99,12 @@ def show_matching(photos, count, work):
 
 
 def rate_of_batch(device, arguments, photos, out):
-    """Returns images per second, from the command's summary."""
+    """Returns images per second, from the command's summary. The outputs are removed, here and below, so that each run
+    finds the same memory of a RAM disk free."""
     run = subprocess.run([arguments.command, "batch", photos, "-o", out, "-q", "--json", "--device", device, "--threads",
                           str(arguments.cores), "--max-features", str(arguments.max_features)],
                          stdout=subprocess.PIPE, check=True)
+    shutil.rmtree(out)
     return json.loads(run.stdout.decode().splitlines()[-1])["summary"]["images_per_second"]
 
 
@@ -117,6 +120,7 @@ def rate_of_ray(arguments, photos, out):
     for _ in extract_into(str(out), photos, max_features=arguments.max_features, **actors).iter_batches(batch_size=None):
         pass
     ends = sorted((path.stat().st_mtime, pq.read_metadata(path).num_rows) for path in out.glob("*.parquet"))
+    shutil.rmtree(out)
     return sum(rows for _, rows in ends[1:]) / (ends[-1][0] - ends[0][0])
 
 

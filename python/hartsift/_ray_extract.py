@@ -212,9 +212,9 @@ def extract(
             column `path`, or `bytes` as from ``ray.data.read_binary_files(..., include_paths=True)``, and a column
             `image` if names differ from paths.
         num_cpus: CPUs of an actor, and number of its threads unless the option ``threads`` is given.
-        num_gpus: GPUs of an actor; if above 0 it uses its GPU, else the CPU. With two actors for each GPU (0.5), one
-            actor prepares results while the GPU works for the other. If a node is lost, so are the GPUs of its actors:
-            add a node to the cluster, or leave GPUs free with `concurrency`; otherwise Ray waits.
+        num_gpus: GPUs of an actor; if above 0 it uses its GPU, else the CPU. With three actors for each GPU (0.33), two
+            prepare and write results while the GPU works for the third. If a node is lost, so are the GPUs of its
+            actors: add a node to the cluster, or leave GPUs free with `concurrency`; otherwise Ray waits.
         concurrency: number of actors; None: as many as fit the cluster.
         batch_size: number of images that an actor gets at once; they are repeated if it is lost.
         filesystem: pyarrow's file system of the paths; None: the local one of each node, or that of the URI.
