@@ -222,7 +222,7 @@ static void probe_backends(selftest_state *state) {
   for (int i = 0; i < SELFTEST_BACKENDS; i++) free(reports[i]);
 }
 
-/* Returns the number of digests stored for these method versions; *stored: that of the scene, or null. */
+/* Returns the number of digests that are stored for the build's method versions. *stored: the scene's, or null. */
 static int find_digest(const char *scene, const selftest_digest **stored) {
   int count = 0;
   *stored = NULL;

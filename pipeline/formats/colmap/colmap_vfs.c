@@ -121,7 +121,7 @@ static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 off
   bool is_copied = false;
   int code = write_queue_read(queue_of(file), bytes, (size_t)size, offset, &is_copied);
   if (code != SQLITE_OK || is_copied) return code;
-  pthread_mutex_lock(lock); /* runs of pages are written meanwhile: whoever waited for them would wait for many */
+  pthread_mutex_lock(lock); /* does not wait for pages of blobs, which are written without SQLite's file */
   code = real->pMethods->xRead(real, bytes, size, offset);
   pthread_mutex_unlock(lock);
   return code;
