@@ -31,8 +31,16 @@ logged() {
   }
 }
 
+# The archive is made from a copy of the sources: scikit-build-core compares every file of the tree with its patterns,
+# which takes minutes for the builds and environments in build/. A file there must not get into the archive.
+mkdir -p "$work/tree"
+tar --exclude=./build --exclude=./.git -cf - . | tar -xf - -C "$work/tree"
+mkdir "$work/tree/build"
+echo built >"$work/tree/build/leftover.txt"
 started=$SECONDS
-logged "$python" -c 'import scikit_build_core.build, sys; scikit_build_core.build.build_sdist(sys.argv[1])' "$work"
+(cd "$work/tree" && logged "$python" -c 'import scikit_build_core.build, sys; scikit_build_core.build.build_sdist(sys.argv[1])' "$work")
+rm -rf "$work/tree"
+! tar -tf "$work"/hartsift-*.tar.gz | grep -F leftover.txt || { echo "failed: a built file is in the archive"; exit 1; }
 # Without a GPU no CUDA code is compiled, with or without a toolkit; with a GPU other tests cover it.
 has_gpu=no
 if nvidia-smi -L >/dev/null 2>&1; then
