@@ -3,7 +3,7 @@
 # selftest of the Windows build run in Wine; what is installed on macOS is checked by its load commands. HARTSIFT_TESTS=whole: for
 # Intel's Macs too, and all tests of the command. Ends with the status of the last failure.
 # usage: bash tests/other_systems.sh PYTHON [JUNIT_FILE [short]]    (PYTHON gets ziglang, which has the compiler for macOS; short:
-# for Windows less optimised, without codecs, the command's quick tests and the selftest alone)
+# for Windows less optimised, without AVX-512 and codecs, the command's quick tests and the selftest alone)
 set -euo pipefail
 python=$1 results=${2:-} extent=${3:-}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,7 +15,7 @@ jobs=$(nproc) status=0
 settings=(-DPython3_EXECUTABLE="$python" -DHARTSIFT_TESTS=ON) targets=() selected=() folder=build/windows
 if [ "$extent" = short ]; then
   install_packages "${WINDOWS_PACKAGES[@]}"
-  settings+=(-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG")
+  settings+=(-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DHARTSIFT_COMPILER_HAS_avx512{,vnni}=OFF)
   targets=(hartsift hartsift_command hartsift_colmap_command) selected=(-R '^wine\.') folder=build/windows-short
 else
   install_packages "${WINDOWS_PACKAGES[@]}" dpkg-dev nasm tcl
