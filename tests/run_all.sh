@@ -10,6 +10,7 @@
 #   (tests/support/extent.h)
 #   agree.neon_qemu    small frames compared with this machine's, not selftest's
 #   faults.*           at three calls of each kind, not at every one
+#   site.pages         with Sphinx's plain theme
 #   asan               without api.slurm, agree.windows_simd and the saved inputs of fuzz.*, which the fuzz build runs
 #   fuzz               three seconds of new inputs for each target (tests/fuzz/run.sh searches longer)
 #   cuda, without GPU  the tests that choose a device, of library, command and Python package, in their short form
@@ -140,7 +141,7 @@ test_cuda() {
   local chosen ignored=() extent=whole
   if [ "$whole" = no ]; then
     extent=short
-    same+='|batch_earlier|batch_resume|driver_on_aarch64|examples_in_python|fault_folders|match_stops|merge|nvcc_choice|pages'
+    same+='|batch_earlier|batch_resume|driver_on_aarch64|examples_in_python|fault_folders|match_stops|merge|nvcc_choice|pages|progress'
     same+='|cli_(cameras|database|doubtful|earlier_matches|exif|hostile|image_files|levels|pairs|pictures|scale|sizes)'
     ignored=(--ignore-glob='*/test_'{add_to_colmap,colmap_database,feature_lists,judging,only_files,opencv_calls,opencv_drop_in}.py)
     ignored+=(--ignore-glob='*/test_'{pairs,parquet,patches,projects,reconstruct,retrieval,smaller_pictures,types}.py)
