@@ -15,7 +15,8 @@ jobs=$(nproc) status=0
 settings=(-DPython3_EXECUTABLE="$python" -DHARTSIFT_TESTS=ON) targets=() selected=() folder=build/windows
 if [ "$extent" = short ]; then
   install_packages "${WINDOWS_PACKAGES[@]}"
-  settings+=(-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DHARTSIFT_COMPILER_HAS_avx512{,vnni}=OFF)
+  settings+=(-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DHARTSIFT_COMPILER_HAS_avx512=OFF
+    -DHARTSIFT_COMPILER_HAS_avx512vnni=OFF)
   targets=(hartsift hartsift_command hartsift_colmap_command) selected=(-R '^wine\.') folder=build/windows-short
 else
   install_packages "${WINDOWS_PACKAGES[@]}" dpkg-dev nasm tcl
