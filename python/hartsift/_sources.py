@@ -45,16 +45,18 @@ class ImageSource:
     content: Optional[bytes] = None
 
     def local_path(self, filesystem: Any) -> Optional[str]:
-        """What the library reads itself: a path on this machine, or the name of a scene. None: it cannot."""
+        """What the library reads itself: a path on this machine, or the name of a scene. None: it cannot. Asks no remote
+        file system."""
         if self.content is not None:
             return None
         if self.path.startswith("@scene") and not os.path.exists(self.path):
             return self.path
-        try:
-            system, path = resolve(self.path, filesystem)
-        except (OSError, ValueError, pa.ArrowException):  # `read` tells the reason
+        root, path = "", self.path
+        if filesystem is None:
+            root, path, _ = _parts_of(self.path)
+        if root or not isinstance(filesystem, (type(None), fs.LocalFileSystem)):
             return None
-        return os.path.abspath(path) if isinstance(system, fs.LocalFileSystem) else None
+        return f"./{path}" if path.startswith("@") else path  # a file, though it may have the name of a scene
 
     def read(self, filesystem: Any) -> bytes:
         """The bytes of the file."""
@@ -79,15 +81,21 @@ def _system_of(root: str) -> Any:
     return fs.FileSystem.from_uri(root)[0] if root else fs.LocalFileSystem()
 
 
+def _parts_of(path: str) -> Tuple[str, str, str]:
+    """The beginning of a URI, its path and its query. On this machine there is only a path, also of a URI."""
+    parts = re.match(r"([a-z][a-z0-9+.-]+://[^/?]*)(/[^?]*)?(\?.*)?$", path, re.S)
+    if parts is None:
+        return "", path, ""
+    root, rest, query = parts.group(1), parts.group(2) or "", parts.group(3) or ""
+    return ("", rest, "") if root.startswith("file:") else (root, rest, query)
+
+
 def resolve(path: str, filesystem: Any = None) -> Tuple[Any, str]:
     """The file system of a path or URI, and the path in that system."""
     if filesystem is not None:
         return filesystem, path
-    parts = re.match(r"([a-z][a-z0-9+.-]+://[^/?]*)(/[^?]*)?(\?.*)?$", path, re.S)
-    if parts is None:
-        return _system_of(""), path
-    root, rest, query = parts.group(1), parts.group(2) or "", parts.group(3) or ""
-    if root.startswith("file:"):
+    root, rest, query = _parts_of(path)
+    if not root:
         return _system_of(""), rest
     # in this file system the bucket is part of the path
     return _system_of(root + "/" + query), root.split("://", 1)[1] + rest

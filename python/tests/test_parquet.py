@@ -542,7 +542,7 @@ def test_a_reader_s_own_errors_are_rows(photos, tmp_path, monkeypatch):
 def test_an_output_that_cannot_be_opened(photos, tmp_path, monkeypatch):
     """No image is read for nothing."""
     reads = []
-    monkeypatch.setattr("hartsift._sources.ImageSource.read", lambda *given: reads.append(given))
+    monkeypatch.setattr("hartsift._sources._Run.begin", lambda *given: reads.append(given))
     with pytest.raises(hartsift.FileError, match="cannot be written"):
         parquet.batch(photos, tmp_path / "absent" / "a.parquet", device="cpu")
     assert reads == []
@@ -558,6 +558,7 @@ def stream():
 def test_rows_that_nobody_takes(photos, stream, monkeypatch):
     """A caller that ends before its first row or after it leaves nothing behind, reads no more, and stops no other."""
     reads, real = [], ImageSource.read
+    monkeypatch.setattr(ImageSource, "local_path", lambda *given: None)  # as in a remote file system
     monkeypatch.setattr(ImageSource, "read", lambda *given: (reads.append(1), time.sleep(0.02), real(*given))[2])
     sources = [ImageSource("a.png", str(photos / "0/im00.png"))] * 40
     stream.rows(sources).close()
@@ -566,7 +567,7 @@ def test_rows_that_nobody_takes(photos, stream, monkeypatch):
     next(rows)
     before = len(reads)
     rows.close()
-    assert len(reads) <= before + 2
+    assert 0 < before <= len(reads) <= before + 2
     assert [row.error for row in stream.rows(sources[:12])] == [None] * 12
     assert stream._run._rows == {} and stream._run._unwanted == set()
 
