@@ -129,7 +129,7 @@ def _descriptor_lists(found: Sequence[Optional[Features]], descriptor: str) -> p
     dtype = np.dtype("<f4" if descriptor == "f32" else np.uint8)
 
     def chunk(one: Optional[Features]) -> pa.Array:
-        if one is None or descriptor == "none":
+        if one is None or descriptor == "none" or (one.descriptors is None and len(one) > 0):
             return pa.nulls(1, pa.list_(rows))
         own = one.descriptors
         values = np.ascontiguousarray(np.empty((0, DESCRIPTOR_LENGTH), dtype) if own is None else own, dtype)

@@ -12,6 +12,8 @@ from pictures import write_picture, write_pictures
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("hartsift.parquet")
 
+import hartsift  # noqa: E402
+from hartsift._arrow import ImageRow, iterate_features, options_text, table_of_rows  # noqa: E402
 from hartsift._sources import ImageSource, RowStream  # noqa: E402
 
 
@@ -80,3 +82,18 @@ def test_remote_file_systems_are_asked_by_readers(photos, stream, monkeypatch):
     remote, local = stream.rows([ImageSource("a", "s3://bucket/a.png"), ImageSource("b", str(photos / "0/im0.png"))])
     assert "no network" in str(remote.error) and local.error is None
     assert callers and threading.current_thread() not in callers
+
+
+def test_descriptors_of_a_table():
+    """Each image has its own, also beside images without features or without descriptors."""
+    with_some, without = (hartsift.extract("@scene:90x80:1", device="cpu", descriptor=kind) for kind in ("u8", "none"))
+    given = [with_some, None, without, with_some[:0], with_some]
+    failed = hartsift.FileError("absent", 1)
+    rows = [ImageRow("a", one, failed if one is None else None, {}) for one in given]
+    table = table_of_rows(rows, options_text({}), "u8")
+    table.validate(full=True)
+    read = [one for _, one in iterate_features(table)]
+    assert [None if one is None else len(one) for one in read] == [None if one is None else len(one) for one in given]
+    assert read[2].descriptors is None and len(read[3].descriptors) == 0
+    for one in (read[0], read[4]):
+        assert np.array_equal(one.descriptors, with_some.descriptors) and len(one) > 0
