@@ -307,10 +307,11 @@ static void print_decoder(const selftest_state *state) {
 }
 
 static void print_json(const selftest_state *state, int digests, int reference_failures, bool agree) {
-  printf("{\"version\": \"%s\", \"method_version\": %d, \"digests\": %d, \"agree\": %s, \"backends\": [\n"
+  printf("{\"version\": \"%s\", \"method_version\": %d, \"method_version_affine\": %d, \"digests\": %d, \"agree\": %s, "
+         "\"backends\": [\n"
          "  {\"name\": \"%s\", \"skipped\": null, \"scenes\": %d, \"failed\": %d}",
-         hs_version_string(), HS_METHOD_VERSION, digests, agree ? "true" : "false", selftest_reference.name,
-         SELFTEST_SCENES, reference_failures);
+         hs_version_string(), HS_METHOD_VERSION, HS_METHOD_VERSION_AFFINE, digests, agree ? "true" : "false",
+         selftest_reference.name, SELFTEST_SCENES, reference_failures);
   for (int i = 0; i < SELFTEST_BACKENDS; i++) {
     printf(",\n  {\"name\": \"%s\", \"skipped\": ", selftest_backends[i].name);
     if (state->unusable_reasons[i])

@@ -535,6 +535,7 @@ class Machine(CommandCase):
             facts = json.loads(self.run_it("selftest", "--json")[0])
             self.assertTrue(facts["agree"])
             self.assertIn(f"(method {facts['method_version']})", facts["version"])
+            self.assertGreaterEqual(facts["method_version_affine"], facts["method_version"])
             backends = {backend["name"]: backend for backend in facts["backends"]}
             self.assertEqual([backend["failed"] for backend in backends.values()], [0] * len(backends))
             self.assertGreater(backends["default, 7 threads"]["scenes"], 10)
