@@ -99,8 +99,8 @@ def show_matching(photos, count, work):
 
 
 def rate_of_batch(device, arguments, photos, out):
-    """Returns images per second, from the command's summary. The outputs are removed, here and below, so that each run
-    finds the same memory of a RAM disk free."""
+    """Returns images per second, from the command's summary. Removes the outputs, as rate_of_ray does: runs on a RAM disk
+    then find the same memory free."""
     run = subprocess.run([arguments.command, "batch", photos, "-o", out, "-q", "--json", "--device", device, "--threads",
                           str(arguments.cores), "--max-features", str(arguments.max_features)],
                          stdout=subprocess.PIPE, check=True)

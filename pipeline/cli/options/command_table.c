@@ -174,7 +174,7 @@ static const char *const info_details[] = {
 
 static const char *const selftest_details[] = {
     "Extracts built-in scenes with every implementation that this machine can run and compares the results byte for "
-    "byte with the plain C reference, and their digests with those stored for these method versions. Exit status 0 "
+    "byte with the plain C reference, and their digests with those stored for its method versions. Exit status 0 "
     "only if all agree. With --json: method_version, method_version_affine, digests, agree, and for each of the backends "
     "its name, why it was skipped (or null), and how many scenes were compared and differ.",
     NULL,

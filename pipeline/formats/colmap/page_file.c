@@ -54,7 +54,7 @@ bool page_file_write(page_file *f, const write_page *pages, size_t count, size_t
   allocate(f, end);
   page_file_note(f, (int64_t)end);
   if (!os_write_parts_at(f->descriptor, parts, used, (uint64_t)offset)) return false;
-  os_start_write_back(f->descriptor, (uint64_t)offset, count * page_bytes); /* a commit waits for the disk */
+  os_start_write_back(f->descriptor, (uint64_t)offset, count * page_bytes); /* so that a commit waits for less */
   return true;
 }
 
